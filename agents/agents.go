@@ -18,8 +18,8 @@ type Policy interface {
 	Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error
 }
 
-// Scorer is an optional ability of policies whose action is one of several: it tells how they weigh each. It changes nothing of
-// what Act does afterwards. Not safe for concurrent use.
+// Scorer is an optional ability of policies whose action is one of several: it tells how they weigh each. It changes
+// nothing of what Act does afterwards. Not safe for concurrent use.
 type Scorer interface {
 	Policy
 	// Scores fills dst [N, MaskLen] with the policy's score of every action of every row, and says what scores are.
@@ -74,15 +74,15 @@ type Agent interface {
 // Pupil is an agent that can learn from a teacher before it learns by itself (package imitate).
 type Pupil interface {
 	Agent
-	// Foresee receives the returns of an episode, as Watch will, once and before its steps are watched, so that their size is
-	// known from the first update on.
+	// Foresee receives the returns of an episode, as Watch will, once and before its steps are watched, so that their size
+	// is known from the first update on.
 	Foresee(ret []float32)
-	// Watch receives one step of all rows: the batch at which label is what the teacher would do and act what was done, and
-	// the batch that followed. ret is, by row, the discounted sum of rewards from the step to the end of the episode, NaN where
-	// it is not known. Rows whose next kind is First took no step. The arguments belong to the caller.
+	// Watch receives one step of all rows: the batch at which label is what the teacher would do and act what was done,
+	// and the batch that followed. ret is, by row, the discounted sum of rewards from the step to the end of the episode,
+	// NaN where it is not known. Rows whose next kind is First took no step. The arguments belong to the caller.
 	Watch(b *env.Batch, label, act *env.Actions, ret []float32, next *env.Batch) error
-	// Study improves the agent by one update, or returns ErrNotReady. end says that nothing follows for now, so that what was
-	// watched is to be learnt from even if it is too little for a full update.
+	// Study improves the agent by one update, or returns ErrNotReady. end says that nothing follows for now, so that what
+	// was watched is to be learnt from even if it is too little for a full update.
 	Study(ctx context.Context, end bool) (Stats, error)
 }
 
@@ -104,8 +104,8 @@ type Part interface {
 	io.ReaderFrom
 }
 
-// Share is an agent, or what trains it, of which several processes, called ranks, have a part each. A checkpoint of a group
-// of ranks has the bytes of one process that does everything; rank 0 writes it.
+// Share is an agent, or what trains it, of which several processes, called ranks, have a part each. A checkpoint of a
+// group of ranks has the bytes of one process that does everything; rank 0 writes it.
 type Share interface {
 	// Sync makes what a checkpoint keeps agree with all ranks, which call it together.
 	Sync() error
@@ -113,6 +113,7 @@ type Share interface {
 	Parts() []Part
 	// Share returns the parts that rank 0 lacks.
 	Share() []Part
-	// Whole returns, at rank 0, the parts of the checkpoint from the names and bytes of the ranks' Shares, in order of ranks.
+	// Whole returns, at rank 0, the parts of the checkpoint from the names and bytes of the ranks' Shares, in order of
+	// ranks.
 	Whole(shares []map[string][]byte) ([]Part, error)
 }

@@ -26,8 +26,8 @@ func NewPlayer(e env.Env, p Policy) *Player {
 	}
 }
 
-// Play plays episode ep to its end. The policy draws from src, which may be nil for one that does not draw. Play returns
-// the sum of the rewards and the number of steps; the last time step is TimeStep.
+// Play plays episode ep to its end. The policy draws from src, which may be nil for one that does not draw. Play
+// returns the sum of the rewards and the number of steps; the last time step is TimeStep.
 func (p *Player) Play(ctx context.Context, ep env.Episode, src *rand.Rand) (ret float64, steps int, err error) {
 	p.src[0] = src
 	return env.Play(ctx, p.env, ep, &p.ts, func(ts *env.TimeStep, a env.Action) error {

@@ -53,7 +53,8 @@ func TestOwnRulesArePlayed(t *testing.T) {
 		}
 		of["workers "+r.Name] = mean(t, w, p)
 	}
-	for _, pair := range [][2]string{{"dag eft", "dag first-free"}, {"dag first-free", "dag random"}, {"workers oracle", "workers least-interference"}, {"workers least-interference", "workers random"}} {
+	for _, pair := range [][2]string{{"dag eft", "dag first-free"}, {"dag first-free", "dag random"},
+		{"workers oracle", "workers least-interference"}, {"workers least-interference", "workers random"}} {
 		if !(of[pair[0]] > of[pair[1]]) {
 			t.Errorf("%s returns %v and %s %v: want more", pair[0], of[pair[0]], pair[1], of[pair[1]])
 		}
@@ -69,17 +70,20 @@ func TestOwnRulesRefuse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dagplace.NewRule("sjf", d); err == nil || !strings.Contains(err.Error(), `DAGPlace-v1: rule "sjf" is unknown`) {
+	if _, err := dagplace.NewRule("sjf", d); err == nil ||
+		!strings.Contains(err.Error(), `DAGPlace-v1: rule "sjf" is unknown`) {
 		t.Errorf("%v", err)
 	}
-	if _, err := workerplace.NewRule("eft", nil); err == nil || !strings.Contains(err.Error(), `WorkerPlace-v1: rule "eft" is unknown`) {
+	if _, err := workerplace.NewRule("eft", nil); err == nil ||
+		!strings.Contains(err.Error(), `WorkerPlace-v1: rule "eft" is unknown`) {
 		t.Errorf("%v", err)
 	}
 	p, err := dagplace.NewRule("eft", d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Act(context.Background(), env.NewBatch(d.Spec(), 2), env.NewActions(d.Spec(), 2), make([]*rand.Rand, 2)); err == nil || !strings.Contains(err.Error(), "a batch of 2 rows") {
+	if err := p.Act(context.Background(), env.NewBatch(d.Spec(), 2), env.NewActions(d.Spec(), 2),
+		make([]*rand.Rand, 2)); err == nil || !strings.Contains(err.Error(), "a batch of 2 rows") {
 		t.Errorf("%v", err)
 	}
 }

@@ -61,10 +61,10 @@ func Decode(fsys fs.FS, name string, cfg Validator) error {
 // DecodeBytes is Decode for data in memory; errors give name as the file.
 //
 // Keys are those of yaml tags. The keys of an inlined struct stand among those around it; so do those of an inlined
-// interface that holds a pointer to a struct, which is copied before it is changed. Keys that the document does not have
-// keep their defaults, and so do empty sections. Lists and maps replace the default as a whole, and empty ones become nil.
-// time.Duration is written "40s", "1h30m". Types with UnmarshalText or UnmarshalYAML decode themselves. Anchors, aliases
-// and merge keys work. An empty document gives the defaults.
+// interface that holds a pointer to a struct, which is copied before it is changed. Keys that the document does not
+// have keep their defaults, and so do empty sections. Lists and maps replace the default as a whole, and empty ones
+// become nil. time.Duration is written "40s", "1h30m". Types with UnmarshalText or UnmarshalYAML decode themselves.
+// Anchors, aliases and merge keys work. An empty document gives the defaults.
 //
 // Faults are *Errors, joined, in order of lines: unknown keys with the nearest known one, keys given twice, values of
 // the wrong type, and everything that Validate finds in the values that could be read. On any fault cfg is unchanged.
@@ -111,9 +111,9 @@ func decode(name string, doc *yaml.Node, cfg Validator) error {
 	return errors.Join(errs...)
 }
 
-// Keys returns the paths of the keys and list elements that the document of file name gives, sorted, as Set writes them:
-// "env", "env.window", "racks[0]". cfg is what the document would be decoded into; it is not changed. Faults of the document
-// are left out: Decode reports them.
+// Keys returns the paths of the keys and list elements that the document of file name gives, sorted, as Set writes
+// them: "env", "env.window", "racks[0]". cfg is what the document would be decoded into; it is not changed. Faults of
+// the document are left out: Decode reports them.
 func Keys(name string, data []byte, cfg Validator) ([]string, error) {
 	doc, err := parse(data)
 	if err != nil {
@@ -152,8 +152,8 @@ func DecodeKeys(fsys fs.FS, name string, cfg Validator, keys ...string) error {
 	return decode(name, doc, cfg)
 }
 
-// Text returns the single value at the end of path, as "env", "id", in the document of a file, and "" if the document has
-// none. Nothing else of the document is looked at.
+// Text returns the single value at the end of path, as "env", "id", in the document of a file, and "" if the document
+// has none. Nothing else of the document is looked at.
 func Text(fsys fs.FS, name string, path ...string) (string, error) {
 	data, err := fs.ReadFile(fsys, name)
 	if err != nil {
@@ -217,8 +217,8 @@ func Runs() []string {
 	return names
 }
 
-// Own replaces the configuration that cfg holds by a copy, so that changing it changes no other configuration that shares
-// it. Lists and maps inside stay shared.
+// Own replaces the configuration that cfg holds by a copy, so that changing it changes no other configuration that
+// shares it. Lists and maps inside stay shared.
 func Own(cfg *Validator) error {
 	from, err := structOf(*cfg)
 	if err != nil {

@@ -95,7 +95,8 @@ func TestEmptyDocumentsAreTheDefaults(t *testing.T) {
 
 // Whatever stands between them, a document behind another is not ignored.
 func TestASecondDocumentIsRefused(t *testing.T) {
-	for text, line := range map[string]int{"a: 1\n---\nb: 2\n": 3, "---\na: 1\n...\n---\nb: 2\n": 5, "a: 1\n---\n---\nb: 2\n": 4, "a: 1\n---\n# nothing\n---\nnull\n---\n- 2\n": 7, "---\n---\nb: 2\n": 3,
+	for text, line := range map[string]int{"a: 1\n---\nb: 2\n": 3, "---\na: 1\n...\n---\nb: 2\n": 5,
+		"a: 1\n---\n---\nb: 2\n": 4, "a: 1\n---\n# nothing\n---\nnull\n---\n- 2\n": 7, "---\n---\nb: 2\n": 3,
 		"{\"a\": 1}\n---\n{\"b\": 2}\n": 3} {
 		_, err := parse([]byte(text))
 		var e *Error
@@ -256,7 +257,8 @@ func TestSetRefusesInOneSentence(t *testing.T) {
 		{"limits+=[4, many]", `limits[1]: got "many", want a whole number`},
 		{"mode=medium", `mode: got "medium", want fast or slow`},
 		{"small=300", "small: got 300, want a whole number from -128 to 127"},
-		{"Secret=1", "Secret: unknown key; known are name, seed, steps, small, rate, single, on, wait, mode, train, width, racks, limits, names, pair, speeds, groups, waits, untaged"},
+		{"Secret=1",
+			"Secret: unknown key; known are name, seed, steps, small, rate, single, on, wait, mode, train, width, racks, limits, names, pair, speeds, groups, waits, untaged"},
 	} {
 		cfg := defaults()
 		err := Set(cfg, c.set)

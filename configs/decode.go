@@ -212,7 +212,8 @@ func (d *decoder) entries(key string, n *yaml.Node, depth int) []entry {
 			k = k.Alias
 		}
 		if k.Kind != yaml.ScalarNode {
-			d.fail(join(key, "?"), n.Content[i].Line, fmt.Errorf("%s: got %s as a key, want a name", orDocument(key), describe(k)))
+			d.fail(join(key, "?"), n.Content[i].Line,
+				fmt.Errorf("%s: got %s as a key, want a name", orDocument(key), describe(k)))
 			continue
 		}
 		path, line := join(key, k.Value), n.Content[i].Line
@@ -310,7 +311,8 @@ func (d *decoder) list(key string, n *yaml.Node, line int, v reflect.Value, dept
 	}
 	if v.Kind() == reflect.Array {
 		if len(n.Content) != v.Len() {
-			d.fail(key, line, &fault.Fault{Key: key, Value: fmt.Sprintf("%d elements", len(n.Content)), Want: strconv.Itoa(v.Len())})
+			d.fail(key, line,
+				&fault.Fault{Key: key, Value: fmt.Sprintf("%d elements", len(n.Content)), Want: strconv.Itoa(v.Len())})
 			return
 		}
 	} else if len(n.Content) == 0 {
@@ -330,10 +332,10 @@ type field struct {
 	opts  string
 }
 
-// fields returns the keys of a struct in order of declaration, with their fields. A struct that is inlined adds its keys
-// to those around it. So does an open section: an inlined interface that holds a pointer to a struct, so that the keys
-// depend on the value. With change set the struct behind an open section is copied first, because configurations that
-// were copied from each other share it; v must be settable then.
+// fields returns the keys of a struct in order of declaration, with their fields. A struct that is inlined adds its
+// keys to those around it. So does an open section: an inlined interface that holds a pointer to a struct, so that the
+// keys depend on the value. With change set the struct behind an open section is copied first, because configurations
+// that were copied from each other share it; v must be settable then.
 func fields(v reflect.Value, change bool) (names []string, byName map[string]field) {
 	byName = map[string]field{}
 	var visit func(v reflect.Value)

@@ -26,8 +26,9 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s: %s → %s", c.Key, show(c.From), show(c.To))
 }
 
-// Diff returns the changes that lead from one value to another of the same type, in the order of their fields. Lists are compared
-// element by element if they are of one length, or if one is the beginning of the other; otherwise they differ as a whole.
+// Diff returns the changes that lead from one value to another of the same type, in the order of their fields. Lists
+// are compared element by element if they are of one length, or if one is the beginning of the other; otherwise they
+// differ as a whole.
 func Diff(from, to any) ([]Change, error) {
 	a, err := documentOf(Whole{from})
 	if err != nil {

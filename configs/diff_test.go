@@ -57,16 +57,19 @@ two:
   wait: 5m
 `
 	for _, c := range []struct{ section, want string }{
-		{"one", "steps: 3 # of a day\n"}, {"one", "racks:\n  - {count: 4}\n"}, {"two", "steps: 1e3 # of a day\n"}, {"two", "limits: [1, 2] # each\n"}, {"two", "wait: 5m\n"},
+		{"one", "steps: 3 # of a day\n"}, {"one", "racks:\n  - {count: 4}\n"}, {"two", "steps: 1e3 # of a day\n"},
+		{"two", "limits: [1, 2] # each\n"}, {"two", "wait: 5m\n"},
 	} {
 		own := defaults()
 		text := file[strings.Index(file, c.section+":\n")+len(c.section)+2:]
 		text, _, _ = strings.Cut(text, "two:\n")
-		if err := DecodeBytes("x.yaml", []byte(strings.ReplaceAll(strings.ReplaceAll(text, "*l", "[1, 2]"), "\n  ", "\n")[2:]), own); err != nil {
+		if err := DecodeBytes("x.yaml",
+			[]byte(strings.ReplaceAll(strings.ReplaceAll(text, "*l", "[1, 2]"), "\n  ", "\n")[2:]), own); err != nil {
 			t.Fatal(err)
 		}
 		recorded := *own
-		out, err := Restate([]byte(file), c.section, map[string][]byte{"train": []byte("{gamma: 0.99} # by another file")}, &recorded, own)
+		out, err := Restate([]byte(file), c.section, map[string][]byte{"train": []byte("{gamma: 0.99} # by another file")},
+			&recorded, own)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,8 @@ import (
 )
 
 // Encode writes cfg as YAML: keys in the order of the struct's fields, map keys sorted. Fields tagged omitempty are
-// left out when zero or, if they say so themselves (IsZero), when they have their default. DecodeBytes into the same defaults gives cfg again.
+// left out when zero or, if they say so themselves (IsZero), when they have their default. DecodeBytes into the same
+// defaults gives cfg again.
 func Encode(cfg any) ([]byte, error) {
 	// The nodes are built here, because the library writes some texts of several lines in a form that it cannot read.
 	n, err := documentOf(cfg)

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// JSON is Encode as JSON: the same keys in the same order. Times are texts as in YAML, and so are numbers that JSON does
-// not have.
+// JSON is Encode as JSON: the same keys in the same order. Times are texts as in YAML, and so are numbers that JSON
+// does not have.
 func JSON(cfg any) (json.RawMessage, error) {
 	n, err := documentOf(cfg)
 	if err != nil {

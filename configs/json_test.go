@@ -20,7 +20,8 @@ func TestJSONHasTheKeysOfYAMLInTheirOrder(t *testing.T) {
 		Far   float64       `yaml:"far"`
 		Digit string        `yaml:"digit"`
 		Inner inner         `yaml:"inner"`
-	}{"a <b> \"c\"\nd", math.MaxUint64, 90 * time.Second, true, nil, math.Inf(1), "12", inner{1e21, map[string]float64{"x": 1, "b": 0.5}}}
+	}{"a <b> \"c\"\nd", math.MaxUint64, 90 * time.Second, true, nil, math.Inf(1), "12",
+		inner{1e21, map[string]float64{"x": 1, "b": 0.5}}}
 	got, err := JSON(&v)
 	const want = `{"text":"a <b> \"c\"\nd","big":18446744073709551615,"wait":"1m30s","on":true,"none":[],"far":".inf","digit":"12",` +
 		`"inner":{"zeta":1e+21,"alpha":{"b":0.5,"x":1}}}`

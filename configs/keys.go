@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// AllKeys returns the paths of all single values, lists and maps of cfg that Set can change, as "ppo.gamma", in the order of its
-// fields.
+// AllKeys returns the paths of all single values, lists and maps of cfg that Set can change, as "ppo.gamma", in the
+// order of its fields.
 func AllKeys(cfg Validator) []string {
 	v, err := structOf(cfg)
 	if err != nil {

@@ -67,7 +67,8 @@ func (*outer) Validate() error { return nil }
 
 // A section that encodes itself is a section, and a struct that is written as one text is one value.
 func TestAllKeysGoIntoSections(t *testing.T) {
-	if got, want := AllKeys(new(outer)), strings.Fields("steps inner.depth inner.width inner.label"); !slices.Equal(got, want) {
+	if got, want := AllKeys(new(outer)),
+		strings.Fields("steps inner.depth inner.width inner.label"); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -60,7 +60,8 @@ func TestFaultsOfAnOpenSectionNameItsKeys(t *testing.T) {
 		}
 	}
 	for _, c := range []tool{{}, {Parts: (*saw)(nil)}} {
-		if err := DecodeBytes("t.yaml", []byte("teeth: 1"), &c); err == nil || !strings.Contains(err.Error(), "teeth: unknown key") {
+		if err := DecodeBytes("t.yaml", []byte("teeth: 1"), &c); err == nil ||
+			!strings.Contains(err.Error(), "teeth: unknown key") {
 			t.Errorf("without a section: %v", err)
 		}
 	}
@@ -72,7 +73,8 @@ func TestTextLooksAtOneValueOnly(t *testing.T) {
 		t.Errorf("a broken document: %v", err)
 	}
 	doc = "base: &b {id: one}\nenv: {<<: *b, window: many}\nrun: *b\nlist: [1]\nnone:\n"
-	for path, want := range map[string]string{"env.id": "one", "run.id": "one", "env.window": "many", "env": "", "list": "", "none": "", "x.y": ""} {
+	for path, want := range map[string]string{"env.id": "one", "run.id": "one", "env.window": "many", "env": "",
+		"list": "", "none": "", "x.y": ""} {
 		got, err := TextBytes("f.yaml", []byte(doc), strings.Split(path, ".")...)
 		if err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", path, got, err, want)

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Restate writes own as YAML in the words of a file, of which own is a section that a user may have changed. recorded is what the
-// section says.
+// Restate writes own as YAML in the words of a file, of which own is a section that a user may have changed. recorded
+// is what the section says.
 //
 //   - A value that is as recorded keeps the file's style.
 //   - A key keeps its comment; where the section has none, it gets that of the same key in another section.
@@ -56,8 +56,8 @@ func Restate(file []byte, section string, parts map[string][]byte, recorded, own
 	return appendYAML(head, n)
 }
 
-// restated returns b as a file says it. says is what the file has in b's place, nil = nothing, and a is what that was decoded into.
-// Keys that the file leaves out are there if whole is true or they differ from a.
+// restated returns b as a file says it. says is what the file has in b's place, nil = nothing, and a is what that was
+// decoded into. Keys that the file leaves out are there if whole is true or they differ from a.
 func restated(says, a, b *yaml.Node, whole bool) *yaml.Node {
 	if says != nil && says.Kind == yaml.AliasNode {
 		says = says.Alias
@@ -77,7 +77,8 @@ func restated(says, a, b *yaml.Node, whole bool) *yaml.Node {
 			n.Content = append(n.Content, keyOf(says, key), restated(in, was, v, false))
 		}
 		return n
-	case says != nil && says.Kind == yaml.SequenceNode && b.Kind == yaml.SequenceNode && a != nil && len(a.Content) == len(b.Content) && len(says.Content) == len(b.Content):
+	case says != nil && says.Kind == yaml.SequenceNode && b.Kind == yaml.SequenceNode && a != nil &&
+		len(a.Content) == len(b.Content) && len(says.Content) == len(b.Content):
 		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: b.Tag, Style: says.Style}
 		for i := range b.Content {
 			n.Content = append(n.Content, restated(says.Content[i], a.Content[i], b.Content[i], false))

@@ -26,7 +26,8 @@ func Set(cfg Validator, assignment string) error {
 	return err
 }
 
-// SetKeys is Set that also returns the paths of the keys and list elements that got a value, sorted: "train", "train.steps".
+// SetKeys is Set that also returns the paths of the keys and list elements that got a value, sorted: "train",
+// "train.steps".
 func SetKeys(cfg Validator, assignment string) ([]string, error) {
 	target, err := structOf(cfg)
 	if err != nil {

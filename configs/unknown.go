@@ -15,7 +15,8 @@ func unknown(path, key string, names []string, section reflect.Value) error {
 		return fmt.Errorf("%s: unknown key; did you mean %s?", path, near)
 	}
 	if inner := find(key, section, "", 0); inner != "" {
-		return fmt.Errorf("%s: unknown key; did you mean %s?", path, join(strings.TrimSuffix(path[:len(path)-len(key)], "."), inner))
+		return fmt.Errorf("%s: unknown key; did you mean %s?", path,
+			join(strings.TrimSuffix(path[:len(path)-len(key)], "."), inner))
 	}
 	return fmt.Errorf("%s: unknown key; known are %s", path, strings.Join(names, ", "))
 }

@@ -79,8 +79,8 @@ const (
 	FrameHeight = 480
 )
 
-// Painter is an environment that can draw itself in pixels: Gymnasium's render mode "rgb_array". Like Renderer the ability
-// is optional, and a stand-in for an environment without it returns errors.ErrUnsupported.
+// Painter is an environment that can draw itself in pixels: Gymnasium's render mode "rgb_array". Like Renderer the
+// ability is optional, and a stand-in for an environment without it returns errors.ErrUnsupported.
 type Painter interface {
 	// Paint draws the current time step on dst, which the caller owns and NewFrame makes. It sets every pixel, all of them
 	// opaque, whatever dst held before. The picture follows from the state alone, and painting changes nothing. Paint

@@ -18,7 +18,8 @@ func TestEpisodeSeedGolden(t *testing.T) {
 		want uint64
 	}{
 		{0, 0, 0}, {7, 0, 7}, {math.MaxUint64, 0, math.MaxUint64},
-		{0, 1, 0x521586bde8eb6bd1}, {0, 2, 0x3b6ff6a32b312722}, {7, 1, 0xe79ec56b0fc60a94}, {7, 1000, 0x92c174badb8123f7}, {math.MaxUint64, 1, 0xb2c7f90092dd2207},
+		{0, 1, 0x521586bde8eb6bd1}, {0, 2, 0x3b6ff6a32b312722}, {7, 1, 0xe79ec56b0fc60a94}, {7, 1000, 0x92c174badb8123f7},
+		{math.MaxUint64, 1, 0xb2c7f90092dd2207},
 	} {
 		if got := EpisodeSeed(c.x, c.k); got != c.want {
 			t.Errorf("EpisodeSeed(%d, %d) = %#x, want %#x", c.x, c.k, got, c.want)
@@ -44,7 +45,8 @@ func TestKinds(t *testing.T) {
 		last, bootstrap bool
 		name            string
 	}{
-		{First, false, true, "First"}, {Mid, false, true, "Mid"}, {Terminated, true, false, "Terminated"}, {Truncated, true, true, "Truncated"},
+		{First, false, true, "First"}, {Mid, false, true, "Mid"}, {Terminated, true, false, "Terminated"},
+		{Truncated, true, true, "Truncated"},
 	} {
 		if c.k.Last() != c.last || c.k.Bootstrap() != c.bootstrap || c.k.String() != c.name {
 			t.Errorf("%v: Last %v, Bootstrap %v", c.k, c.k.Last(), c.k.Bootstrap())
@@ -95,7 +97,8 @@ func TestCheckNamesEveryBreach(t *testing.T) {
 		spoil func(ts *TimeStep)
 		want  string
 	}{
-		{"short observation", func(ts *TimeStep) { ts.Obs = ts.Obs[1:] }, "time step has 6 observations, 5 mask bits and 2 infos, want 7, 5 and 2"},
+		{"short observation", func(ts *TimeStep) { ts.Obs = ts.Obs[1:] },
+			"time step has 6 observations, 5 mask bits and 2 infos, want 7, 5 and 2"},
 		{"long mask", func(ts *TimeStep) { ts.Mask = append(ts.Mask, true) }, "6 mask bits"},
 		{"no info", func(ts *TimeStep) { ts.Info = nil }, "0 infos"},
 		{"NaN reward", func(ts *TimeStep) { ts.Kind, ts.Reward = Mid, math.NaN() }, "reward is NaN"},
@@ -110,7 +113,8 @@ func TestCheckNamesEveryBreach(t *testing.T) {
 	} {
 		ts := good()
 		c.spoil(ts)
-		if err := s.Check(ts); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "Sample-v1: ") {
+		if err := s.Check(ts); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "Sample-v1: ") {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -191,7 +195,8 @@ func TestBatchCopiesAreDeep(t *testing.T) {
 	if dst.Reward[0] != 1 || dst.Obs[0] != 1 || dst.FinalRows[0] != 1 || dst.FinalInfo[1] != 1 || dst.Mask[0] {
 		t.Error("the copy follows its source")
 	}
-	src.FinalRows, src.FinalObs, src.FinalMask, src.FinalInfo = src.FinalRows[:0], src.FinalObs[:0], src.FinalMask[:0], src.FinalInfo[:0]
+	src.FinalRows, src.FinalObs, src.FinalMask, src.FinalInfo = src.FinalRows[:0], src.FinalObs[:0], src.FinalMask[:0],
+		src.FinalInfo[:0]
 	if n := testing.AllocsPerRun(100, func() { dst.CopyFrom(src) }); n != 0 || len(dst.FinalRows) != 0 {
 		t.Errorf("%v allocations, final rows %v", n, dst.FinalRows)
 	}

@@ -48,18 +48,21 @@ func TestPlayGoesToTheEndAndShowsEveryStep(t *testing.T) {
 		seen = append(seen, ts.Kind)
 		shown += float64(a.Disc[0])
 	})
-	if err != nil || ret != 6 || shown != 6 || steps != 3 || ts.Kind != env.Truncated || len(seen) != 3 || seen[1] != env.Mid {
+	if err != nil || ret != 6 || shown != 6 || steps != 3 || ts.Kind != env.Truncated || len(seen) != 3 ||
+		seen[1] != env.Mid {
 		t.Errorf("return %v (%v) after %d steps, %v, kinds %v, kind %v", ret, shown, steps, err, seen, ts.Kind)
 	}
 	if _, _, err := env.Play(ctx, e, env.Episode{}, ts, choose); !errors.Is(err, env.ErrEpisode) {
 		t.Errorf("an episode that does not exist: %v", err)
 	}
 	fault := errors.New("no idea")
-	if _, steps, err := env.Play(ctx, e, env.Episode{Seed: 2}, ts, func(*env.TimeStep, env.Action) error { return fault }); err != fault || steps != 0 {
+	if _, steps, err := env.Play(ctx, e, env.Episode{Seed: 2}, ts,
+		func(*env.TimeStep, env.Action) error { return fault }); err != fault || steps != 0 {
 		t.Errorf("a choice that fails: %v after %d steps", err, steps)
 	}
 	next = 7
-	if _, steps, err := env.Play(ctx, e, env.Episode{Seed: 5}, ts, choose); !errors.Is(err, env.ErrIllegalAction) || steps != 1 {
+	if _, steps, err := env.Play(ctx, e, env.Episode{Seed: 5}, ts, choose); !errors.Is(err, env.ErrIllegalAction) ||
+		steps != 1 {
 		t.Errorf("an illegal action: %v after %d steps", err, steps)
 	}
 }

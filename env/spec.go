@@ -27,17 +27,17 @@ type Field struct {
 	Low, High float32 // bounds of every element
 	Unit      string  // "fraction", "hours", "one-hot", …
 	Doc       string  // one line for people
-	// Group is how many columns of an image [rows, columns] belong together, such as those of one slot or of one machine. It
-	// divides the number of columns; 0 = none do. A convolution that names no kernel takes one group at a time.
+	// Group is how many columns of an image [rows, columns] belong together, such as those of one slot or of one machine.
+	// It divides the number of columns; 0 = none do. A convolution that names no kernel takes one group at a time.
 	Group int
-	// Filled says, of a table [rows, columns] whose rows may be empty, such as slots of a queue: 1 + the column that is above 0
-	// in rows that hold something and 0 in empty rows. 0 = there is no such column; a row of zeros is then empty.
+	// Filled says, of a table [rows, columns] whose rows may be empty, such as slots of a queue: 1 + the column that is
+	// above 0 in rows that hold something and 0 in empty rows. 0 = there is no such column; a row of zeros is then empty.
 	Filled int
-	// Critic marks a field of the observation that policies must not see: it is for critics in training. Such fields are behind
-	// all others.
+	// Critic marks a field of the observation that policies must not see: it is for critics in training. Such fields are
+	// behind all others.
 	Critic bool
-	// Metric says, of an info, that it is a figure of the whole episode: it is complete with the last step, and clients get it
-	// with that step. Before, it is NaN, or the figure of the episode so far.
+	// Metric says, of an info, that it is a figure of the whole episode: it is complete with the last step, and clients
+	// get it with that step. Before, it is NaN, or the figure of the episode so far.
 	Metric bool
 }
 

@@ -1,4 +1,5 @@
-// Package examples shows the packages at work, in five programs of a page each. Tests run them and compare what they print:
+// Package examples shows the packages at work, in five programs of a page each. Tests run them and compare what they
+// print:
 //
 //	01_simulate     a trace on a cluster under shortest job first
 //	02_environment  one episode of JobSelect-v1, step by step

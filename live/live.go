@@ -1,8 +1,10 @@
-// Package live is the contract between real clusters and what watches or steers them: what a cluster says of itself (Snapshot),
-// what can be asked of it (Action), and what it cannot do (Caps). Adapters implement Cluster: live/slurm, live/kube.
+// Package live is the contract between real clusters and what watches or steers them: what a cluster says of itself
+// (Snapshot), what can be asked of it (Action), and what it cannot do (Caps). Adapters implement Cluster: live/slurm,
+// live/kube.
 //
-// An adapter translates; it decides nothing and keeps no state that a restart would lose. What it has changed in the cluster
-// is written down in the cluster itself (a held job, a priority), so that another process can find it and take it back.
+// An adapter translates; it decides nothing and keeps no state that a restart would lose. What it has changed in the
+// cluster is written down in the cluster itself (a held job, a priority), so that another process can find it and take
+// it back.
 package live
 
 import (
@@ -16,14 +18,14 @@ import (
 	"clustergym/traces"
 )
 
-// Cluster is a real cluster. Its methods take as long as the cluster takes to answer, and end with the context. It is not safe
-// for concurrent use.
+// Cluster is a real cluster. Its methods take as long as the cluster takes to answer, and end with the context. It is
+// not safe for concurrent use.
 type Cluster interface {
-	// Observe returns what the cluster says now. The snapshot is the caller's. The error says in one sentence what is wrong:
-	// ErrUnreachable, ErrDenied and ErrUnsupported can be told apart.
+	// Observe returns what the cluster says now. The snapshot is the caller's. The error says in one sentence what is
+	// wrong: ErrUnreachable, ErrDenied and ErrUnsupported can be told apart.
 	Observe(ctx context.Context) (*Snapshot, error)
-	// Act carries out actions in their order and says of each what came of it: there are as many results as actions. One that
-	// fails does not keep the others from being tried, unless the cluster cannot be reached.
+	// Act carries out actions in their order and says of each what came of it: there are as many results as actions. One
+	// that fails does not keep the others from being tried, unless the cluster cannot be reached.
 	Act(ctx context.Context, actions []Action) []Result
 	// Can says which actions the cluster takes from this user. It asks the cluster, and changes nothing in it.
 	Can(ctx context.Context) (Caps, error)
@@ -35,13 +37,14 @@ var (
 	ErrUnreachable = errors.New("the cluster cannot be reached")
 	// ErrDenied: the cluster knows no such user, or does not let the user do this.
 	ErrDenied = errors.New("the cluster refuses this")
-	// ErrUnsupported: the cluster answered something that the adapter does not understand, or is set up in a way that it does
-	// not handle. Nothing is done then.
+	// ErrUnsupported: the cluster answered something that the adapter does not understand, or is set up in a way that it
+	// does not handle. Nothing is done then.
 	ErrUnsupported = errors.New("not supported")
-	// ErrNotYet: the cluster still carries out what it was asked for before. The next try may succeed; the job is held until then.
+	// ErrNotYet: the cluster still carries out what it was asked for before. The next try may succeed; the job is held
+	// until then.
 	ErrNotYet = errors.New("not yet")
-	// ErrTied: a job that StartJob has let go waits for nodes, and the cluster lets nobody change that. It is not held back; what its
-	// owner can do is in the error.
+	// ErrTied: a job that StartJob has let go waits for nodes, and the cluster lets nobody change that. It is not held
+	// back; what its owner can do is in the error.
 	ErrTied = errors.New("it cannot be taken back")
 	// ErrGone: the job of an action has started, ended or been withdrawn in the meantime.
 	ErrGone = errors.New("the job does not wait any more")
@@ -68,8 +71,8 @@ type Node struct {
 	CPUMilli int64 // 0 = not known
 	MemBytes int64 // 0 = not known
 	Down     bool  // no job can start there, whatever becomes of those that run
-	// Short says that the cluster shows fewer GPUs of the node than running jobs hold there, as when what counts them has come back without
-	// them. GPUs are those that jobs hold then, and the node is Down.
+	// Short says that the cluster shows fewer GPUs of the node than running jobs hold there, as when what counts them has
+	// come back without them. GPUs are those that jobs hold then, and the node is Down.
 	Short bool `json:",omitempty"`
 	Why   string
 	VCs   []string // partitions or queues whose jobs may run here; nil = all
@@ -105,7 +108,8 @@ type Place struct {
 // Job is a job as the cluster knows it.
 type Job struct {
 	// Job holds what a trace would have of it: ID as the cluster names it, User, VC (partition or queue), Group (account),
-	// Name, GPUs, GPUTypes, CPUMilli, MemBytes, Estimate (its time limit), Priority (higher starts earlier; 0 = not told). Submit and Work are not set.
+	// Name, GPUs, GPUTypes, CPUMilli, MemBytes, Estimate (its time limit), Priority (higher starts earlier; 0 = not told).
+	// Submit and Work are not set.
 	traces.Job
 	State  State
 	Submit time.Time
@@ -114,20 +118,21 @@ type Job struct {
 	Places []Place   // of a running job, in order of Node
 	// Planned is when the cluster itself expects a waiting job to start; zero if it does not say.
 	Planned time.Time
-	// Blocked says why a waiting job could not start even on an empty cluster: a dependency, a begin time, a hold of its owner,
-	// an array limit. "" = it competes for GPUs.
+	// Blocked says why a waiting job could not start even on an empty cluster: a dependency, a begin time, a hold of its
+	// owner, an array limit. "" = it competes for GPUs.
 	Blocked string
 	// Ours says that this program holds the job back; its owner could not tell from Blocked.
 	Ours bool
-	// Freed says that StartJob, or an operator after HoldJob, has let the job start: the cluster starts it when it can, on Nodes
-	// alone if there are any. ReleaseJob takes this back, too, or says ErrTied.
+	// Freed says that StartJob, or an operator after HoldJob, has let the job start: the cluster starts it when it can, on
+	// Nodes alone if there are any. ReleaseJob takes this back, too, or says ErrTied.
 	Freed bool
-	// Nodes are those that the job must run on, by its owner or by us; nil = any. Excluded are those that it must not run on.
+	// Nodes are those that the job must run on, by its owner or by us; nil = any. Excluded are those that it must not run
+	// on.
 	Nodes, Excluded []string
 	// Anywhere says that StartJob takes no nodes: the cluster itself chooses where the job runs.
 	Anywhere bool
-	// Rank is the last score that RankJob wrote; 0 if there is none, -1 if it does not say any more where the job stands among the others,
-	// and is to be written anew.
+	// Rank is the last score that RankJob wrote; 0 if there is none, -1 if it does not say any more where the job stands
+	// among the others, and is to be written anew.
 	Rank int64
 	// Restarts counts how often it has been started before.
 	Restarts int
@@ -138,8 +143,8 @@ type Op uint8
 
 // The actions.
 const (
-	// RankJob gives a waiting job a score among the waiting ones: higher starts earlier. Everything else that the cluster orders
-	// jobs by stays in force. A score of 0 takes the rank back.
+	// RankJob gives a waiting job a score among the waiting ones: higher starts earlier. Everything else that the cluster
+	// orders jobs by stays in force. A score of 0 takes the rank back.
 	RankJob Op = iota
 	// HoldJob keeps a waiting job from starting until it is released.
 	HoldJob
@@ -147,8 +152,9 @@ const (
 	ReleaseJob
 	// StartJob lets a held job start, on Nodes alone if there are any. The cluster starts it, when it finds that it can.
 	StartJob
-	// RequeueJob stops a running job and lets it wait again. Where the cluster would start it again at once, or where a stopped job
-	// stays stopped, it is held (Ours) afterwards until StartJob or ReleaseJob. Of a job that waits nothing is asked.
+	// RequeueJob stops a running job and lets it wait again. Where the cluster would start it again at once, or where a
+	// stopped job stays stopped, it is held (Ours) afterwards until StartJob or ReleaseJob. Of a job that waits nothing is
+	// asked.
 	RequeueJob
 )
 
@@ -184,11 +190,12 @@ func (a Action) String() string {
 	return a.Op.String() + " " + a.Job
 }
 
-// Result is what came of an action: nil if the cluster has taken it, otherwise one of the errors above or what the cluster said.
+// Result is what came of an action: nil if the cluster has taken it, otherwise one of the errors above or what the
+// cluster said.
 type Result struct{ Err error }
 
-// Caps says which actions a cluster takes. Each reason is "" where it does, and otherwise one sentence that says why not and
-// what would change it.
+// Caps says which actions a cluster takes. Each reason is "" where it does, and otherwise one sentence that says why
+// not and what would change it.
 type Caps struct {
 	Rank, Gate, Requeue string
 }
@@ -234,15 +241,16 @@ func (s *Snapshot) Shorten() {
 	}
 }
 
-// Check returns an error, wrapped around ErrUnsupported, if the snapshot contradicts itself: a job that runs on a node that is
-// not there, on more GPUs than it has, or two jobs or nodes of one name. Adapters check what they return, because a wrong
-// snapshot would make wrong writes.
+// Check returns an error, wrapped around ErrUnsupported, if the snapshot contradicts itself: a job that runs on a node
+// that is not there, on more GPUs than it has, or two jobs or nodes of one name. Adapters check what they return,
+// because a wrong snapshot would make wrong writes.
 func (s *Snapshot) Check() error {
 	gpus := make(map[string]int, len(s.Nodes))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if _, twice := gpus[n.Name]; twice || n.Name == "" || n.GPUs < 0 {
-			return fmt.Errorf("%w: node %q with %d GPUs is there twice, has no name, or fewer than 0 GPUs", ErrUnsupported, n.Name, n.GPUs)
+			return fmt.Errorf("%w: node %q with %d GPUs is there twice, has no name, or fewer than 0 GPUs", ErrUnsupported,
+				n.Name, n.GPUs)
 		}
 		gpus[n.Name] = n.GPUs
 	}

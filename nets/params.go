@@ -128,8 +128,8 @@ func (p *Params) Lerp(src *Params, tau float32) error {
 	return nil
 }
 
-// NotFinite describes the first element of p that is NaN or infinite, as "actor.0.weight holds NaN". If all are finite, it
-// is for a p whose sum of squares is not, and says so.
+// NotFinite describes the first element of p that is NaN or infinite, as "actor.0.weight holds NaN". If all are finite,
+// it is for a p whose sum of squares is not, and says so.
 func (p *Params) NotFinite() string {
 	for i := range p.Views {
 		for _, x := range p.Views[i].Data {
@@ -141,8 +141,8 @@ func (p *Params) NotFinite() string {
 	return fmt.Sprintf("all of its %d numbers together overflows", len(p.Data))
 }
 
-// Fingerprint is a hash of the names and shapes of views, in their order, as 16 hexadecimal digits. Checkpoints keep it, so
-// that weights of another network are recognised.
+// Fingerprint is a hash of the names and shapes of views, in their order, as 16 hexadecimal digits. Checkpoints keep
+// it, so that weights of another network are recognised.
 func Fingerprint(views []View) string {
 	h := fnv.New64a()
 	for _, v := range views {

@@ -66,8 +66,10 @@ func TestDifferentLayoutsAreRefusedAndNamed(t *testing.T) {
 		want  string
 	}{
 		{[]View{{Name: "trunk.weight", Shape: []int{2, 3}}}, "1 tensors, want 3"},
-		{[]View{{Name: "trunk.weight", Shape: []int{3, 2}}, {Name: "bias", Shape: []int{3}}, {Name: "scale"}}, `"trunk.weight" has shape [3 2], want [2 3]`},
-		{[]View{{Name: "trunk.weight", Shape: []int{2, 3}}, {Name: "bios", Shape: []int{3}}, {Name: "scale"}}, `"bios", want "bias"`},
+		{[]View{{Name: "trunk.weight", Shape: []int{3, 2}}, {Name: "bias", Shape: []int{3}}, {Name: "scale"}},
+			`"trunk.weight" has shape [3 2], want [2 3]`},
+		{[]View{{Name: "trunk.weight", Shape: []int{2, 3}}, {Name: "bios", Shape: []int{3}}, {Name: "scale"}},
+			`"bios", want "bias"`},
 	} {
 		p, q := sample(), NewParams(c.views)
 		for name, err := range map[string]error{"CopyFrom": p.CopyFrom(q), "Lerp": p.Lerp(q, 1)} {
@@ -82,7 +84,8 @@ func TestDifferentLayoutsAreRefusedAndNamed(t *testing.T) {
 }
 
 func TestBadListsPanic(t *testing.T) {
-	for _, views := range [][]View{{{Name: "a", Shape: []int{1}}, {Name: "a", Shape: []int{2}}}, {{Name: "a", Shape: []int{0}}}} {
+	for _, views := range [][]View{{{Name: "a", Shape: []int{1}}, {Name: "a", Shape: []int{2}}},
+		{{Name: "a", Shape: []int{0}}}} {
 		func() {
 			defer func() {
 				if recover() == nil {

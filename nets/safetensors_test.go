@@ -141,16 +141,26 @@ func TestHostileFilesAreErrorsAndChangeNothing(t *testing.T) {
 		{"text after the object", file(join(goodTrunk, goodBias, goodScale)+"x", data), ErrFormat, `"x"`},
 		{"a name twice", file(join(goodTrunk, goodBias, goodScale, goodBias), data), ErrFormat, "twice"},
 		{"missing keys", file(join(goodTrunk, goodBias, `"scale":{"dtype":"F32"}`), data), ErrFormat, `"scale"`},
-		{"three offsets", file(join(goodTrunk, goodBias, `"scale":{"dtype":"F32","shape":[],"data_offsets":[1,2,3]}`), data), ErrFormat, `"scale"`},
+		{"three offsets", file(join(goodTrunk, goodBias, `"scale":{"dtype":"F32","shape":[],"data_offsets":[1,2,3]}`), data),
+			ErrFormat, `"scale"`},
 		{"an entry of the wrong type", file(join(goodTrunk, goodBias, `"scale":7`), data), ErrFormat, `"scale"`},
 		{"missing tensor", file(join(goodTrunk, goodBias), data), ErrShape, `"scale" (shape []) is missing`},
-		{"unknown tensor", file(join(goodTrunk, goodBias, goodScale, `"extra":{"dtype":"F32","shape":[0],"data_offsets":[40,40]}`), data), ErrShape, `"extra"`},
-		{"wrong shape", file(join(strings.Replace(goodTrunk, "2,3", "3,2", 1), goodBias, goodScale), data), ErrShape, `"trunk.weight": got shape [3 2], want [2 3]`},
-		{"wrong type", file(join(strings.Replace(goodTrunk, "F32", "F16", 1), goodBias, goodScale), data), ErrShape, `got dtype "F16"`},
-		{"overlap", file(join(goodTrunk, goodBias, strings.Replace(goodScale, "12,16", "8,12", 1)), data), ErrFormat, "data_offsets"},
-		{"gap", file(join(goodTrunk, goodBias, strings.Replace(goodScale, "12,16", "20,24", 1)), data), ErrFormat, "data_offsets"},
-		{"negative offset", file(join(goodTrunk, strings.Replace(goodBias, "0,12", "-4,8", 1), goodScale), data), ErrFormat, "data_offsets"},
-		{"offset over all integers", file(join(goodTrunk, strings.Replace(goodBias, "0,12", "0,99999999999999999999", 1), goodScale), data), ErrFormat, `"bias"`},
+		{"unknown tensor",
+			file(join(goodTrunk, goodBias, goodScale, `"extra":{"dtype":"F32","shape":[0],"data_offsets":[40,40]}`), data),
+			ErrShape, `"extra"`},
+		{"wrong shape", file(join(strings.Replace(goodTrunk, "2,3", "3,2", 1), goodBias, goodScale), data), ErrShape,
+			`"trunk.weight": got shape [3 2], want [2 3]`},
+		{"wrong type", file(join(strings.Replace(goodTrunk, "F32", "F16", 1), goodBias, goodScale), data), ErrShape,
+			`got dtype "F16"`},
+		{"overlap", file(join(goodTrunk, goodBias, strings.Replace(goodScale, "12,16", "8,12", 1)), data), ErrFormat,
+			"data_offsets"},
+		{"gap", file(join(goodTrunk, goodBias, strings.Replace(goodScale, "12,16", "20,24", 1)), data), ErrFormat,
+			"data_offsets"},
+		{"negative offset", file(join(goodTrunk, strings.Replace(goodBias, "0,12", "-4,8", 1), goodScale), data), ErrFormat,
+			"data_offsets"},
+		{"offset over all integers",
+			file(join(goodTrunk, strings.Replace(goodBias, "0,12", "0,99999999999999999999", 1), goodScale), data), ErrFormat,
+			`"bias"`},
 		{"too little data", file(join(goodTrunk, goodBias, goodScale), data[:39]), ErrFormat, "39 bytes"},
 		{"too much data", file(join(goodTrunk, goodBias, goodScale), append(data, 1)), ErrFormat, "41 bytes"},
 		{"bad metadata", file(join(`"__metadata__":{"a":1}`, goodTrunk, goodBias, goodScale), data), ErrFormat, "header"},
@@ -170,7 +180,9 @@ func TestHostileFilesAreErrorsAndChangeNothing(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for cut := range encode(t, sample()) {
 		p := sample()
-		if _, err := p.ReadFrom(io.MultiReader(bytes.NewReader(encode(t, p)[:cut]), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+		if _,
+			err := p.ReadFrom(io.MultiReader(bytes.NewReader(encode(t, p)[:cut]), iotest.ErrReader(broken))); !errors.Is(err,
+			broken) {
 			t.Fatalf("reader that breaks after %d bytes: %v", cut, err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // ServeMetrics serves h as /metrics on l until ctx ends, and closes l. With tokens, a request shows one of role read or
-// admin as Authorization: Bearer TOKEN. The process has other work, such as holding a gate, so connections that are idle or
-// show nothing make room when there are many.
+// admin as Authorization: Bearer TOKEN. The process has other work, such as holding a gate, so connections that are
+// idle or show nothing make room when there are many.
 func ServeMetrics(ctx context.Context, l net.Listener, tokens []server.Token, h http.Handler) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", bearer(tokens, h))

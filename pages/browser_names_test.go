@@ -30,7 +30,8 @@ func TestBrowserDoesNotEnlargeNoise(t *testing.T) {
 		dir := written(t, t.TempDir(), "run", 100)
 		var b strings.Builder
 		for i := 1; i <= 100; i++ {
-			fmt.Fprintf(&b, `{"step":%d,"episodes":%d,"updates":%d,"return_mean":%g,"length_mean":1,"train":{},"timing":{"steps_per_s":1,"wall_s":1}}`+"\n", 10*i, i, i, c.value(i))
+			fmt.Fprintf(&b,
+				`{"step":%d,"episodes":%d,"updates":%d,"return_mean":%g,"length_mean":1,"train":{},"timing":{"steps_per_s":1,"wall_s":1}}`+"\n", 10*i, i, i, c.value(i))
 		}
 		must(t, os.WriteFile(filepath.Join(dir, rundir.ProgressFile), []byte(b.String()), 0o600))
 		s := serve(t, Options{Paths: []string{dir}})
@@ -41,7 +42,8 @@ func TestBrowserDoesNotEnlargeNoise(t *testing.T) {
 		if span < c.least || span > c.most {
 			t.Errorf("%s: the axis spans %g, want %g to %g", name, span, c.least, c.most)
 		}
-		if in := eval[bool](t, p, chart+".curves[0].y.every((v) => v >= "+chart+".scale.bottom && v <= "+chart+".scale.top)"); !in {
+		if in := eval[bool](t, p, chart+".curves[0].y.every((v) => v >= "+chart+".scale.bottom && v <= "+chart+
+			".scale.top)"); !in {
 			t.Errorf("%s: a value lies outside", name)
 		}
 	}
@@ -62,7 +64,8 @@ func TestBrowserNamesAgentsOfStep0(t *testing.T) {
 		must(t, rundir.WriteBest(dir, rundir.BestCheckpoint{Step: 0, Metric: rundir.BestMetric, Value: 100}))
 		s := serve(t, Options{Paths: []string{dir}})
 		open(t, p, s.URL+"/")
-		if got := eval[string](t, p, "[...document.querySelectorAll('.tile')].pop().textContent"); !strings.Contains(got, want) {
+		if got := eval[string](t, p, "[...document.querySelectorAll('.tile')].pop().textContent"); !strings.Contains(got,
+			want) {
 			t.Errorf("%q: the best validation is that of %q, want %s", teacher, got, want)
 		}
 	}
@@ -84,13 +87,16 @@ func TestBrowserShowsATokenInAForm(t *testing.T) {
 		must(t, p.Go("about:blank"))
 		must(t, p.Go("http://"+addr+"/#/run/"+idOf(run)))
 		wait(t, p, "!!document.getElementById('signin')")
-		must(t, p.Eval(fmt.Sprintf("document.getElementById('token').value = %q; document.querySelector('#signin button').click()", token), nil))
+		must(t,
+			p.Eval(fmt.Sprintf("document.getElementById('token').value = %q; document.querySelector('#signin button').click()",
+				token), nil))
 	}
 	enter(first.addr, "wrong")
 	wait(t, p, "document.querySelector('.why')?.textContent.startsWith('This is no token')")
 	enter(first.addr, aToken)
 	wait(t, p, ready+" && document.querySelector('h1').textContent.startsWith('one')")
-	if at := eval[string](t, p, "location.href"); strings.Contains(at, aToken) || !strings.HasSuffix(at, "/#/run/"+idOf(run)) {
+	if at := eval[string](t, p, "location.href"); strings.Contains(at, aToken) ||
+		!strings.HasSuffix(at, "/#/run/"+idOf(run)) {
 		t.Errorf("the address is %s", at)
 	}
 	if got := eval[string](t, p, "document.cookie"); got != "" {
@@ -115,7 +121,8 @@ func TestBrowserFormWaitsForItsScript(t *testing.T) {
 	dir := t.TempDir()
 	run := written(t, dir, "one", 3)
 	written(t, dir, "two", 3)
-	pages := serve(t, Options{Paths: []string{dir}, Tokens: []server.Token{{Role: server.RoleRead, Secret: aToken}}}).Config.Handler
+	pages := serve(t,
+		Options{Paths: []string{dir}, Tokens: []server.Token{{Role: server.RoleRead, Secret: aToken}}}).Config.Handler
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/signin.js" {
 			time.Sleep(time.Second)
@@ -126,6 +133,8 @@ func TestBrowserFormWaitsForItsScript(t *testing.T) {
 	defer slow.CloseClientConnections()
 	must(t, p.Go(slow.URL+"/#/run/"+idOf(run)))
 	wait(t, p, "!!document.getElementById('signin')")
-	must(t, p.Eval(fmt.Sprintf("document.getElementById('token').value = %q; document.querySelector('#signin button').click()", aToken), nil))
+	must(t,
+		p.Eval(fmt.Sprintf("document.getElementById('token').value = %q; document.querySelector('#signin button').click()",
+			aToken), nil))
 	wait(t, p, ready+" && document.querySelector('h1').textContent.startsWith('one')")
 }

@@ -141,8 +141,8 @@ func steps(t *testing.T, dir string) (all []float64) {
 	return all
 }
 
-// A page fills while a run trains. The server is killed and another takes its place: no point is missing, none is there twice.
-// Then the run is resumed by another process, from an earlier checkpoint.
+// A page fills while a run trains. The server is killed and another takes its place: no point is missing, none is there
+// twice. Then the run is resumed by another process, from an earlier checkpoint.
 func TestBrowserFollowsATraining(t *testing.T) {
 	p := browse(t, 1280, 900)
 	dir := filepath.Join(t.TempDir(), "run")
@@ -153,7 +153,8 @@ func TestBrowserFollowsATraining(t *testing.T) {
 	wait(t, p, "document.body.innerText.includes('Nothing has begun yet')")
 
 	cfg := config.For("CartPole-v1")
-	cfg.Name, cfg.PPO.Steps, cfg.Train.Envs, cfg.Train.LogEvery, cfg.Train.EvalEvery, cfg.Train.CheckpointEvery = "live", 64, 4, 512, 4096, 4096
+	cfg.Name, cfg.PPO.Steps, cfg.Train.Envs, cfg.Train.LogEvery, cfg.Train.EvalEvery, cfg.Train.CheckpointEvery = "live",
+		64, 4, 512, 4096, 4096
 	cfg.Train.Steps, cfg.Eval.Validation = 100_000_000, 3
 	train := func(resume bool) (stop func()) {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -161,7 +162,8 @@ func TestBrowserFollowsATraining(t *testing.T) {
 		go func() {
 			// At most 25 lines a second on the fastest machine: a page keeps 600 points singly, and those are compared.
 			log := func(atrain.Record, float64) { time.Sleep(40 * time.Millisecond) }
-			_, err := run.Train(ctx, cfg, run.TrainOptions{RunDir: dir, Resume: resume, Workers: 1, Tags: "sb3", NoEval: true, Log: log})
+			_, err := run.Train(ctx, cfg,
+				run.TrainOptions{RunDir: dir, Resume: resume, Workers: 1, Tags: "sb3", NoEval: true, Log: log})
 			ended <- err
 		}()
 		return func() {
@@ -179,7 +181,8 @@ func TestBrowserFollowsATraining(t *testing.T) {
 
 	// Curves are fetched again while lines come: none is lost between the two.
 	for range 5 {
-		must(t, p.Eval("document.querySelector('canvas[data-key=return_mean]').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true })); new Promise((done) => setTimeout(done, 180))", nil))
+		must(t,
+			p.Eval("document.querySelector('canvas[data-key=return_mean]').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true })); new Promise((done) => setTimeout(done, 180))", nil))
 	}
 
 	s.stop()
@@ -199,7 +202,8 @@ func TestBrowserFollowsATraining(t *testing.T) {
 		t.Helper()
 		want := steps(t, dir)
 		wait(t, p, fmt.Sprintf("%s === %d", points, len(want)))
-		if got := eval[[]float64](t, p, "document.querySelector('canvas[data-key=return_mean]').chart.curves[0].x"); !slices.Equal(got, want) {
+		if got := eval[[]float64](t, p,
+			"document.querySelector('canvas[data-key=return_mean]').chart.curves[0].x"); !slices.Equal(got, want) {
 			t.Errorf("%s the page has points at %v\nthe file at %v", when, got, want)
 		}
 	}
@@ -218,7 +222,10 @@ func TestBrowserFollowsATraining(t *testing.T) {
 	must(t, f.Close())
 	same("before it is resumed")
 	stop = train(true)
-	wait(t, p, fmt.Sprintf("document.querySelector('canvas[data-key=return_mean]').chart.curves[0].x.every((x) => x %% 256 === 0) && %s > %d", points, len(steps(t, dir))-3))
+	wait(t, p,
+		fmt.Sprintf(
+			"document.querySelector('canvas[data-key=return_mean]').chart.curves[0].x.every((x) => x %% 256 === 0) && %s > %d",
+			points, len(steps(t, dir))-3))
 	stop()
 	same("after it was resumed")
 	if list := p.Elsewhere(s.addr); len(list) > 0 {
@@ -237,17 +244,23 @@ func TestBrowserComparesRuns(t *testing.T) {
 	written(t, dir, "fifteen", 100)
 	s := serve(t, Options{Paths: []string{dir}})
 	open(t, p, s.URL+"/")
-	wait(t, p, "[...document.querySelectorAll('canvas[data-key]')].every((c) => c.chart.curves.length === 3 && c.chart.curves.every((u) => u.x.length))")
+	wait(t, p,
+		"[...document.querySelectorAll('canvas[data-key]')].every((c) => c.chart.curves.length === 3 && c.chart.curves.every((u) => u.x.length))")
 	choose := `(v) => { const s = [...document.querySelectorAll('select')].find((s) => s.parentNode.textContent.startsWith('ppo.lr')); s.value = v; s.dispatchEvent(new Event('change')); }`
-	if options := eval[[]string](t, p, "[...[...document.querySelectorAll('select')].find((s) => s.parentNode.textContent.startsWith('ppo.lr')).options].map((o) => o.value)"); fmt.Sprint(options) != "[ 0.003 0.005 0.007]" {
+	if options := eval[[]string](t, p,
+		"[...[...document.querySelectorAll('select')].find((s) => s.parentNode.textContent.startsWith('ppo.lr')).options].map((o) => o.value)"); fmt.Sprint(options) != "[ 0.003 0.005 0.007]" {
 		t.Errorf("the choices of ppo.lr are %q", options)
 	}
 	must(t, p.Eval("("+choose+")('0.005')", nil))
-	wait(t, p, "(document.querySelector('canvas[data-key=return_mean]')?.chart.curves || []).map((c) => c.name).join() === 'three'")
-	must(t, p.Eval("document.querySelector('button.sort').closest('main').querySelectorAll('.bars button')[0].click()", nil)) // clear
+	wait(t, p,
+		"(document.querySelector('canvas[data-key=return_mean]')?.chart.curves || []).map((c) => c.name).join() === 'three'")
+	// clear
+	must(t,
+		p.Eval("document.querySelector('button.sort').closest('main').querySelectorAll('.bars button')[0].click()", nil))
 	wait(t, p, "(document.querySelector('canvas[data-key=return_mean]')?.chart.curves || []).length === 3")
 	must(t, p.Eval("document.querySelectorAll('tbody input')[0].click()", nil))
-	wait(t, p, "(document.querySelector('canvas[data-key=return_mean]')?.chart.curves || []).map((c) => c.name).join() === 'one,three' && document.querySelector('canvas[data-key=return_mean]').chart.curves[1].x.length === 200")
+	wait(t, p,
+		"(document.querySelector('canvas[data-key=return_mean]')?.chart.curves || []).map((c) => c.name).join() === 'one,three' && document.querySelector('canvas[data-key=return_mean]').chart.curves[1].x.length === 200")
 	must(t, p.Eval("new Promise((done) => setTimeout(done, 100))", nil))
 	colours := eval[int](t, p, `(() => { const c = document.querySelector('canvas[data-key=return_mean]'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Map();
 		for (let i = 0; i < d.length; i += 4) { const k = d[i] + ',' + d[i + 1] + ',' + d[i + 2]; seen.set(k, (seen.get(k) || 0) + 1); }
@@ -258,14 +271,15 @@ func TestBrowserComparesRuns(t *testing.T) {
 	// The address says what is shown.
 	at := eval[string](t, p, "location.href")
 	open(t, p, at)
-	wait(t, p, "(document.querySelector('canvas[data-key=return_mean]')?.chart.curves || []).map((c) => c.name).join() === 'one,three'")
+	wait(t, p,
+		"(document.querySelector('canvas[data-key=return_mean]')?.chart.curves || []).map((c) => c.name).join() === 'one,three'")
 	if list := p.Elsewhere(strings.TrimPrefix(s.URL, "http://")); len(list) > 0 {
 		t.Errorf("requests leave the machine: %v", list)
 	}
 }
 
-// A run of 100,000 lines is as much work for the page as one of 1,200: so many points are sent and drawn. Nearer, there are more
-// of them.
+// A run of 100,000 lines is as much work for the page as one of 1,200: so many points are sent and drawn. Nearer, there
+// are more of them.
 func TestBrowserShowsLongRuns(t *testing.T) {
 	p := browse(t, 1280, 900)
 	dir := t.TempDir()
@@ -275,7 +289,8 @@ func TestBrowserShowsLongRuns(t *testing.T) {
 	open(t, p, s.URL+"/")
 	wait(t, p, "(document.querySelector('canvas[data-key=return_mean]')?.dataset.points || 0) > 0")
 	t.Logf("100,000 lines are on the page after %v", time.Since(begun).Round(time.Millisecond))
-	drawn := eval[[]int](t, p, "[...document.querySelectorAll('canvas[data-points]')].map((c) => Number(c.dataset.points))")
+	drawn := eval[[]int](t, p,
+		"[...document.querySelectorAll('canvas[data-points]')].map((c) => Number(c.dataset.points))")
 	for _, n := range drawn {
 		if n > 2*points600 {
 			t.Errorf("a figure draws %d points", n)
@@ -284,21 +299,26 @@ func TestBrowserShowsLongRuns(t *testing.T) {
 	if len(drawn) < 6 || slices.Max(drawn) != points600 {
 		t.Errorf("figures draw %v points", drawn)
 	}
-	sizes := eval[[]int](t, p, "performance.getEntriesByType('resource').filter((r) => r.name.includes('/api/curves')).map((r) => r.decodedBodySize)")
+	sizes := eval[[]int](t, p,
+		"performance.getEntriesByType('resource').filter((r) => r.name.includes('/api/curves')).map((r) => r.decodedBodySize)")
 	if len(sizes) != 1 || sizes[0] > 600_000 {
-		t.Errorf("curves came as %v bytes, want one answer of at most 600 kB for %d kB of lines", sizes, fileSize(t, path)>>10)
+		t.Errorf("curves came as %v bytes, want one answer of at most 600 kB for %d kB of lines", sizes,
+			fileSize(t, path)>>10)
 	}
-	if top := eval[float64](t, p, "Math.max(...document.querySelector('canvas[data-key=return_mean]').chart.curves[0].band.top)"); top != 1021 {
+	if top := eval[float64](t, p,
+		"Math.max(...document.querySelector('canvas[data-key=return_mean]').chart.curves[0].band.top)"); top != 1021 {
 		t.Errorf("the largest point is %v: the spike of 1021 is lost", top)
 	}
 	// A key zooms in; the points come again, finer.
 	const spread = "document.querySelector('canvas[data-key=return_mean]').chart.curves[0].x.reduce((m, x, i, a) => Math.max(m, i ? x - a[i - 1] : 0), 0)"
 	wide := eval[float64](t, p, spread)
 	for range 3 {
-		must(t, p.Eval("document.querySelector('canvas[data-key=return_mean]').dispatchEvent(new KeyboardEvent('keydown', { key: '+', bubbles: true }))", nil))
+		must(t,
+			p.Eval("document.querySelector('canvas[data-key=return_mean]').dispatchEvent(new KeyboardEvent('keydown', { key: '+', bubbles: true }))", nil))
 	}
 	wait(t, p, fmt.Sprintf("%s < %v", spread, wide/2))
-	must(t, p.Eval("document.querySelector('canvas[data-key=return_mean]').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }))", nil))
+	must(t,
+		p.Eval("document.querySelector('canvas[data-key=return_mean]').dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }))", nil))
 	wait(t, p, fmt.Sprintf("%s === %v", spread, wide))
 }
 
@@ -309,8 +329,9 @@ func fileSize(t *testing.T, dir string) int64 {
 	return i.Size()
 }
 
-// While lines come, rows of the table stay the elements that they are: otherwise a click that began before an update would be lost,
-// and so would the place of whoever uses the keyboard. A run that is removed, and another one in its place, are noticed.
+// While lines come, rows of the table stay the elements that they are: otherwise a click that began before an update
+// would be lost, and so would the place of whoever uses the keyboard. A run that is removed, and another one in its
+// place, are noticed.
 func TestBrowserKeepsRowsAndNoticesAnotherRun(t *testing.T) {
 	p := browse(t, 1280, 900)
 	dir := t.TempDir()
@@ -384,29 +405,38 @@ func TestBrowserShowsAQueue(t *testing.T) {
 	written(t, dir, "trial-0", 20)
 	var q atomic.Pointer[workqueue.Status]
 	q.Store(&workqueue.Status{
-		Job: "search", Done: 3, Working: 2, Waiting: 5, Here: 1, Own: []workqueue.TaskStatus{{Name: "trial 0", For: 3 * time.Second, Try: 1}},
-		Workers: []workqueue.WorkerStatus{{Name: "node7", Slots: 2, Done: 3, Tasks: []workqueue.TaskStatus{{Name: "trial 1", Done: 30, All: 40, For: 2 * time.Minute, Try: 2}}}, {Name: "node8", Slots: 1, Silent: 5 * time.Second, Tasks: []workqueue.TaskStatus{}}},
-		Lost:    []workqueue.LostWorker{{Name: "node9", Why: "it went away", Ago: time.Minute, Tasks: []string{"trial 1"}}},
+		Job: "search", Done: 3, Working: 2, Waiting: 5, Here: 1,
+		Own: []workqueue.TaskStatus{{Name: "trial 0", For: 3 * time.Second, Try: 1}},
+		Workers: []workqueue.WorkerStatus{{Name: "node7", Slots: 2, Done: 3,
+			Tasks: []workqueue.TaskStatus{{Name: "trial 1", Done: 30, All: 40, For: 2 * time.Minute, Try: 2}}},
+			{Name: "node8", Slots: 1, Silent: 5 * time.Second, Tasks: []workqueue.TaskStatus{}}},
+		Lost: []workqueue.LostWorker{{Name: "node9", Why: "it went away", Ago: time.Minute, Tasks: []string{"trial 1"}}},
 	})
 	s := serve(t, Options{Paths: []string{dir}, Queue: q.Load})
 	open(t, p, s.URL+"/")
 	rows := func(label string) []string {
-		return eval[[]string](t, p, "[...document.querySelectorAll('[aria-label=\""+label+"\"] tbody tr')].map((r) => [...r.children].map((c) => c.textContent.trim()).join('|'))")
+		return eval[[]string](t, p,
+			"[...document.querySelectorAll('[aria-label=\""+label+
+				"\"] tbody tr')].map((r) => [...r.children].map((c) => c.textContent.trim()).join('|'))")
 	}
-	if got, want := rows("Who works on what"), []string{"this machine|1 in work|trial 0|–|3 s|1", "node7|1 of 2 slots, 3 done|trial 1|75 %|2 min|2", "node8|0 of 1 slot, 0 done silent for 5 s|–|||"}; !slices.Equal(got, want) {
+	if got, want := rows("Who works on what"),
+		[]string{"this machine|1 in work|trial 0|–|3 s|1", "node7|1 of 2 slots, 3 done|trial 1|75 %|2 min|2",
+			"node8|0 of 1 slot, 0 done silent for 5 s|–|||"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := rows("Workers that were lost"), []string{"node9|it went away|trial 1|1 min"}; !slices.Equal(got, want) {
+	if got, want := rows("Workers that were lost"),
+		[]string{"node9|it went away|trial 1|1 min"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	next := *q.Load()
 	next.Done, next.Working, next.Own = 4, 1, next.Own[:0]
 	q.Store(&next)
-	wait(t, p, "document.querySelectorAll('[aria-label=\"Who works on what\"] tbody tr').length === 2 && document.querySelector('.tile dd').textContent.startsWith('4of 10')")
+	wait(t, p,
+		"document.querySelectorAll('[aria-label=\"Who works on what\"] tbody tr').length === 2 && document.querySelector('.tile dd').textContent.startsWith('4of 10')")
 }
 
-// What the page of a replay shows is what the log says: every stint, and at each decision who holds the GPUs, the agent's scores
-// and what SJF would do. A log that is a file has the same page.
+// What the page of a replay shows is what the log says: every stint, and at each decision who holds the GPUs, the
+// agent's scores and what SJF would do. A log that is a file has the same page.
 func TestBrowserReplaysDecisions(t *testing.T) {
 	p := browse(t, 1280, 1000)
 	dir := trainedRun(t, "ppo")
@@ -443,7 +473,8 @@ func TestBrowserReplaysDecisions(t *testing.T) {
 	for _, url := range []string{s.URL + "/#/replay/" + idOf(dir) + "?window=2", other.URL + "/"} {
 		open(t, p, url)
 		wait(t, p, "document.documentElement.dataset.decision === '1'")
-		must(t, p.Eval("document.querySelector('button[title*=\"whole log\"]').click(); new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))", nil))
+		must(t,
+			p.Eval("document.querySelector('button[title*=\"whole log\"]').click(); new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))", nil))
 		if n := eval[string](t, p, "document.querySelector('canvas[data-bars]').dataset.bars"); n != fmt.Sprint(starts) {
 			t.Errorf("%s: %s bars are drawn, the log has %d starts", url, n, starts)
 		}
@@ -457,10 +488,13 @@ func TestBrowserReplaysDecisions(t *testing.T) {
 			agent := eval[string](t, p, "document.querySelector('tr.agent th').textContent")
 			said := eval[string](t, p, "document.querySelector('.said').textContent")
 			c := d.Options[d.Chosen]
-			if rows != len(d.Options) || !strings.Contains(agent, "agent") || !strings.Contains(agent, c.Job) || !strings.Contains(said, "probability") {
+			if rows != len(d.Options) || !strings.Contains(agent, "agent") || !strings.Contains(agent, c.Job) ||
+				!strings.Contains(said, "probability") {
 				t.Errorf("decision %d: %d rows of %d, %q, %q", d.Number, rows, len(d.Options), agent, said)
 			}
-			if different := *d.Rival != d.Chosen; different != strings.Contains(said, "SJF would "+map[bool]string{true: "wait", false: "start"}[d.Options[*d.Rival].Do == "wait"]) {
+			if different := *d.Rival != d.Chosen; different !=
+				strings.Contains(said, "SJF would "+
+					map[bool]string{true: "wait", false: "start"}[d.Options[*d.Rival].Do == "wait"]) {
 				t.Errorf("decision %d: the rival takes %d, the agent %d: %q", d.Number, *d.Rival, d.Chosen, said)
 			}
 		}
@@ -469,8 +503,10 @@ func TestBrowserReplaysDecisions(t *testing.T) {
 		}
 		if differ > 0 {
 			must(t, p.Eval("document.querySelector('.jumps button').click()", nil))
-			gaps := eval[[]float64](t, p, "[...document.querySelectorAll('table.options tr')].filter((r) => r.querySelector('.badge')).length ? [1] : [0]")
-			if at := eval[string](t, p, "document.querySelector('.jumps [aria-pressed=true]').textContent"); gaps[0] != 1 || at != "#"+eval[string](t, p, "document.documentElement.dataset.decision") {
+			gaps := eval[[]float64](t, p,
+				"[...document.querySelectorAll('table.options tr')].filter((r) => r.querySelector('.badge')).length ? [1] : [0]")
+			if at := eval[string](t, p, "document.querySelector('.jumps [aria-pressed=true]').textContent"); gaps[0] != 1 ||
+				at != "#"+eval[string](t, p, "document.documentElement.dataset.decision") {
 				t.Errorf("a jump leads to %s", at)
 			}
 		}
@@ -494,12 +530,14 @@ func sweepAndExperiment(t *testing.T, dir string) (sweepDir, experimentDir strin
 	base.Train.Steps, base.Train.EvalEvery, base.Train.CheckpointEvery, base.Train.LogEvery = 1024, 256, 512, 256
 	base.Eval.Validation = 2
 	c := sweep.Default()
-	c.Trials, c.Space, c.Halving = 4, map[string]any{"ppo.lr": map[string]any{"min": 1e-4, "max": 1e-2, "log": true}}, sweep.Halving{Rungs: 2, Keep: 2}
+	c.Trials, c.Space, c.Halving = 4, map[string]any{"ppo.lr": map[string]any{"min": 1e-4, "max": 1e-2, "log": true}},
+		sweep.Halving{Rungs: 2, Keep: 2}
 	sweepDir = filepath.Join(dir, "search")
 	_, err := sweep.Run(t.Context(), c, base, sweep.Options{Dir: sweepDir, Workers: 1, Now: time.Now})
 	must(t, err)
 	experimentDir = filepath.Join(dir, "estimates")
-	_, err = papers.Run(t.Context(), "estimates", study.Options{Dir: experimentDir, Plan: study.Plan{Quick: true, Workers: 1}, Only: "quality/generated/last-two"})
+	_, err = papers.Run(t.Context(), "estimates",
+		study.Options{Dir: experimentDir, Plan: study.Plan{Quick: true, Workers: 1}, Only: "quality/generated/last-two"})
 	must(t, err)
 	return sweepDir, experimentDir
 }
@@ -514,21 +552,26 @@ func TestBrowserPagesAreReadable(t *testing.T) {
 	replayed := trainedRun(t, "ddqn")
 	s := serve(t, Options{Paths: []string{dir, replayed}})
 	pages := map[string]string{
-		"runs": "/", "run": "/#/run/" + idOf(long), "trained": "/#/run/" + idOf(replayed), "sweep": "/#/sweep/" + idOf(sweepDir),
+		"runs": "/", "run": "/#/run/" + idOf(long), "trained": "/#/run/" + idOf(replayed),
+		"sweep":      "/#/sweep/" + idOf(sweepDir),
 		"experiment": "/#/experiment/" + idOf(experimentDir), "replay": "/#/replay/" + idOf(replayed),
 	}
 	for name, path := range pages {
 		must(t, p.Size(1280, 900, 1))
 		open(t, p, s.URL+path)
-		if nameless := eval[[]string](t, p, `[...document.querySelectorAll('button, a, input, select, canvas')].filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label') || e.title || e.labels?.length)).map((e) => e.outerHTML.slice(0, 120))`); len(nameless) > 0 {
+		if nameless := eval[[]string](t, p,
+			`[...document.querySelectorAll('button, a, input, select, canvas')].filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label') || e.title || e.labels?.length)).map((e) => e.outerHTML.slice(0, 120))`); len(nameless) > 0 {
 			t.Errorf("%s: without a name: %q", name, nameless)
 		}
 		must(t, p.Size(390, 844, 1))
 		must(t, p.Eval("new Promise((done) => setTimeout(done, 150))", nil))
 		if wide := eval[int](t, p, "document.documentElement.scrollWidth"); wide > 390 {
-			t.Errorf("%s: on a phone of 390 pixels the page is %d wide: %q", name, wide, eval[[]string](t, p, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 391 && !e.closest('.wide *')).map((e) => e.tagName + '.' + e.className + ' ' + Math.round(e.getBoundingClientRect().width)).slice(0, 9)`))
+			t.Errorf("%s: on a phone of 390 pixels the page is %d wide: %q", name, wide,
+				eval[[]string](t, p,
+					`[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 391 && !e.closest('.wide *')).map((e) => e.tagName + '.' + e.className + ' ' + Math.round(e.getBoundingClientRect().width)).slice(0, 9)`))
 		}
-		if cut := eval[[]string](t, p, `[...document.querySelectorAll('table.options th, table.options td, .tile dd, .tile dt, button, label')].filter((e) => e.scrollWidth > e.clientWidth + 1 && e.clientWidth).map((e) => e.textContent)`); len(cut) > 0 {
+		if cut := eval[[]string](t, p,
+			`[...document.querySelectorAll('table.options th, table.options td, .tile dd, .tile dt, button, label')].filter((e) => e.scrollWidth > e.clientWidth + 1 && e.clientWidth).map((e) => e.textContent)`); len(cut) > 0 {
 			t.Errorf("%s: on a phone these texts are cut: %q", name, cut)
 		}
 	}
@@ -600,20 +643,27 @@ func TestBrowserTakesPictures(t *testing.T) {
 	}
 	p := browse(t, 1280, 860)
 	dir := t.TempDir()
-	for name, sets := range map[string][]string{"small-steps": {"ppo.lr=0.0003"}, "large-steps": {"ppo.lr=0.003"}, "ddqn": {"agent=ddqn", "ddqn.learning_starts=2000", "ddqn.buffer=20000"}} {
-		cfg := tiny(t, append([]string{"trace.synth.jobs=12000", "env.window=64", "env.warm=64", "env.reward=wait", "env.relative=auto", "ppo.steps=128", "ppo.minibatches=8", "ppo.epochs=4", "ppo.network.hidden=[64]",
-			"train.steps=40960", "train.envs=8", "train.log_every=1024", "train.eval_every=4096", "train.checkpoint_every=4096", "eval.validation=16", "eval.windows=24"}, sets...)...)
+	for name, sets := range map[string][]string{"small-steps": {"ppo.lr=0.0003"}, "large-steps": {"ppo.lr=0.003"},
+		"ddqn": {"agent=ddqn", "ddqn.learning_starts=2000", "ddqn.buffer=20000"}} {
+		cfg := tiny(t,
+			append([]string{"trace.synth.jobs=12000", "env.window=64", "env.warm=64", "env.reward=wait", "env.relative=auto",
+				"ppo.steps=128", "ppo.minibatches=8", "ppo.epochs=4", "ppo.network.hidden=[64]",
+				"train.steps=40960", "train.envs=8", "train.log_every=1024", "train.eval_every=4096", "train.checkpoint_every=4096",
+				"eval.validation=16", "eval.windows=24"}, sets...)...)
 		cfg.Name = name
-		_, err := run.Train(t.Context(), cfg, run.TrainOptions{RunDir: filepath.Join(dir, "runs", name), Workers: 2, Tags: "sb3"})
+		_, err := run.Train(t.Context(), cfg,
+			run.TrainOptions{RunDir: filepath.Join(dir, "runs", name), Workers: 2, Tags: "sb3"})
 		must(t, err)
 	}
 	s := serve(t, Options{Paths: []string{filepath.Join(dir, "runs")}})
 	id := idOf(filepath.Join(dir, "runs", "large-steps"))
 	open(t, p, s.URL+"/")
-	wait(t, p, "[...document.querySelectorAll('canvas[data-key]')].every((c) => c.chart.curves.length === 3 && c.chart.curves.every((u) => u.x.length))")
+	wait(t, p,
+		"[...document.querySelectorAll('canvas[data-key]')].every((c) => c.chart.curves.length === 3 && c.chart.curves.every((u) => u.x.length))")
 	picture(t, p, "live-runs")
 	open(t, p, s.URL+"/#/run/"+id)
-	must(t, p.Eval("[...document.querySelectorAll('button')].find((b) => b.textContent.startsWith('Compare')).click()", nil))
+	must(t,
+		p.Eval("[...document.querySelectorAll('button')].find((b) => b.textContent.startsWith('Compare')).click()", nil))
 	wait(t, p, "document.querySelector('figcaption')?.closest('main').innerText.includes('validation windows')")
 	must(t, p.Eval("new Promise((done) => setTimeout(done, 300))", nil))
 	picture(t, p, "live-run")

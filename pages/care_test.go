@@ -17,7 +17,8 @@ import (
 	"clustergym/lab/rundir"
 )
 
-// Names of entries are labels of metrics, where one that is no UTF-8 would end the program and two that are equal the scrape.
+// Names of entries are labels of metrics, where one that is no UTF-8 would end the program and two that are equal the
+// scrape.
 func TestNamesAreValidAndDiffer(t *testing.T) {
 	dir := t.TempDir()
 	first, second := written(t, filepath.Join(dir, "x"), "mine", 1), written(t, filepath.Join(dir, "y"), "mine", 1)
@@ -42,7 +43,8 @@ func TestNamesAreValidAndDiffer(t *testing.T) {
 	}
 	appendText(t, first, `{"step":20,"train":{"l`+"\xff"+`oss":1}}`+"\n")
 	code, text, _ := get(t, serve(t, Options{Paths: paths}).URL+"/metrics")
-	if code != http.StatusOK || strings.Count(text, "\nclustergym_run_step{") != 4 || !strings.Contains(text, "name=\"l\uFFFDoss\"") {
+	if code != http.StatusOK || strings.Count(text, "\nclustergym_run_step{") != 4 ||
+		!strings.Contains(text, "name=\"l\uFFFDoss\"") {
 		t.Errorf("%d %.1500s", code, text)
 	}
 }
@@ -61,7 +63,8 @@ func appendText(t *testing.T, run, text string) {
 	}
 }
 
-// The folders that hold parts of runs are not searched, and folders of those names elsewhere are. A link that is named is followed.
+// The folders that hold parts of runs are not searched, and folders of those names elsewhere are. A link that is named
+// is followed.
 func TestWhatIsFound(t *testing.T) {
 	dir := t.TempDir()
 	runs := filepath.Join(dir, "runs")
@@ -87,7 +90,8 @@ func TestWhatIsFound(t *testing.T) {
 	}
 }
 
-// Another run that took the folder makes what a page has void, also where it has as many lines, and whichever process answers.
+// Another run that took the folder makes what a page has void, also where it has as many lines, and whichever process
+// answers.
 func TestStreamsNoticeAnotherRun(t *testing.T) {
 	dir := t.TempDir()
 	path := written(t, dir, "a", 3)
@@ -137,7 +141,9 @@ func TestStreamsOfLongRunsBeginNearTheEnd(t *testing.T) {
 	}
 	web := httptest.NewServer(s)
 	defer web.Close()
-	if got := said(t, web.URL+"/events?run="+idOf(path)+"&after=10008", "", 2); len(got) != 2 || !strings.HasPrefix(got[0], `10009 line {"run":0,"n":10009,"line":{"step":100000,"episodes"`) || !strings.HasPrefix(got[1], "10010 line ") {
+	if got := said(t, web.URL+"/events?run="+idOf(path)+"&after=10008", "", 2); len(got) != 2 ||
+		!strings.HasPrefix(got[0], `10009 line {"run":0,"n":10009,"line":{"step":100000,"episodes"`) ||
+		!strings.HasPrefix(got[1], "10010 line ") {
 		t.Errorf("got %.200q", got)
 	}
 }
@@ -199,7 +205,8 @@ func TestAQueueIsShown(t *testing.T) {
 	if code, _, _ := get(t, s.URL+"/api/queue"); code != http.StatusUnprocessableEntity {
 		t.Errorf("%d before it is open", code)
 	}
-	q = &workqueue.Status{Job: "j", Done: 3, Working: 2, Waiting: 1, Workers: []workqueue.WorkerStatus{{Name: "w"}, {Name: "v", Silent: time.Second}}}
+	q = &workqueue.Status{Job: "j", Done: 3, Working: 2, Waiting: 1,
+		Workers: []workqueue.WorkerStatus{{Name: "w"}, {Name: "v", Silent: time.Second}}}
 	for path, want := range map[string]string{
 		"/api/list": `"queue":true`, "/api/queue": `"job":"j","done":3`,
 		"/metrics": "clustergym_queue_tasks{queue=\"j\",state=\"done\"} 3",
@@ -208,7 +215,8 @@ func TestAQueueIsShown(t *testing.T) {
 			t.Errorf("%s: %d, no %s in %.300s", path, code, want, text)
 		}
 	}
-	if _, text, _ := get(t, s.URL+"/metrics"); !strings.Contains(text, `clustergym_queue_workers{queue="j",state="silent"} 1`) {
+	if _, text, _ := get(t, s.URL+"/metrics"); !strings.Contains(text,
+		`clustergym_queue_workers{queue="j",state="silent"} 1`) {
 		t.Error("no silent worker is counted")
 	}
 }
@@ -231,7 +239,8 @@ func TestLogsAreFollowed(t *testing.T) {
 	if err := os.WriteFile(path, []byte(head+half+`"t_s":1,"job":"a"}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := said(t, s.URL+"/events?run="+idOf(path)+"&after=2", "", 1); fmt.Sprint(got) != `[3 line {"run":0,"n":3,"line":{"event":"submit","t_s":1,"job":"a"}}]` {
+	if got := said(t, s.URL+"/events?run="+idOf(path)+"&after=2", "", 1); fmt.Sprint(got) !=
+		`[3 line {"run":0,"n":3,"line":{"event":"submit","t_s":1,"job":"a"}}]` {
 		t.Errorf("got %q", got)
 	}
 }
@@ -260,7 +269,8 @@ func TestARunThatHasJustBegunHasAPage(t *testing.T) {
 	if err := os.Remove(filepath.Join(path, rundir.ProgressFile)); err != nil {
 		t.Fatal(err)
 	}
-	if code, text, _ := get(t, s.URL+"/api/run?id="+idOf(path)); code != http.StatusOK || !strings.Contains(text, `"state":"coming"`) || !strings.Contains(text, `"keys":[]`) {
+	if code, text, _ := get(t, s.URL+"/api/run?id="+idOf(path)); code != http.StatusOK ||
+		!strings.Contains(text, `"state":"coming"`) || !strings.Contains(text, `"keys":[]`) {
 		t.Errorf("%d %.500s", code, text)
 	}
 }
@@ -289,13 +299,15 @@ func TestResultsBelongToTheirCheckpoint(t *testing.T) {
 	}
 }
 
-// Pages, streams and scrapes at once, of runs that grow, have no data in common without a lock (the race detector says so).
+// Pages, streams and scrapes at once, of runs that grow, have no data in common without a lock (the race detector says
+// so).
 func TestManyLookAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	a, b := written(t, dir, "a", 20), written(t, dir, "b", 20)
 	s := serve(t, Options{Paths: []string{dir}, Poll: time.Millisecond})
 	var wait sync.WaitGroup
-	for _, path := range []string{"/api/list?params=1", "/api/run?id=" + idOf(a), "/api/curves?id=" + idOf(a) + "&id=" + idOf(b), "/metrics"} {
+	for _, path := range []string{"/api/list?params=1", "/api/run?id=" + idOf(a),
+		"/api/curves?id=" + idOf(a) + "&id=" + idOf(b), "/metrics"} {
 		for range 2 {
 			wait.Go(func() {
 				for range 10 {

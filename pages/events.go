@@ -25,11 +25,12 @@ const patience = time.Minute
 
 // events is /events?run=ID&run=…&after=N,…&of=HEAD,… or /events?list=1.
 //
-// The id of an event is the number of lines of progress.jsonl that its receiver then has, of every run in the order of the
-// request, joined by commas. A browser that lost the connection sends the last id back (Last-Event-ID), and goes on after it: no
-// line is missing, none comes twice, whichever process answers. after says where a first connection begins; without it a stream
-// begins with the first line. of are the heads of the files that the receiver has lines of, as /api/curves says them: where another
-// run took the folder meanwhile, those lines are void. A run can also be a log of decisions.
+// The id of an event is the number of lines of progress.jsonl that its receiver then has, of every run in the order of
+// the request, joined by commas. A browser that lost the connection sends the last id back (Last-Event-ID), and goes on
+// after it: no line is missing, none comes twice, whichever process answers. after says where a first connection
+// begins; without it a stream begins with the first line. of are the heads of the files that the receiver has lines of,
+// as /api/curves says them: where another run took the folder meanwhile, those lines are void. A run can also be a log
+// of decisions.
 //
 //	event: line    data: {"run":I,"n":N,"line":{…}}
 //	event: again   data: {"run":I}       the file was cut or is another one: what the receiver has of it is void, and the stream ends
@@ -172,7 +173,8 @@ func (st *stream) lines() (sent bool, err error) {
 				line = []byte("null")
 			}
 			st.has[i], sent = n, true
-			_, gone = fmt.Fprintf(st.w, "id: %s\nevent: line\ndata: {\"run\":%d,\"n\":%d,\"line\":%s}\n\n", st.id(), i, n, bytes.TrimSpace(line))
+			_, gone = fmt.Fprintf(st.w, "id: %s\nevent: line\ndata: {\"run\":%d,\"n\":%d,\"line\":%s}\n\n", st.id(), i, n,
+				bytes.TrimSpace(line))
 			return gone
 		})
 		if gone != nil {

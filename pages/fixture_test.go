@@ -93,7 +93,8 @@ func line(i int) string {
 	if i == 4321 {
 		spike = 1000
 	}
-	return fmt.Sprintf(`{"step":%d,"episodes":%d,"updates":%d,"kernels":"avx2","return_mean":%g,"length_mean":%d,"info":{"wait_s":1.5},"train":{"entropy":%g,"policy_loss":0.25,"value_loss":2},"timing":{"steps_per_s":100,"wall_s":%d}}`+"\n",
+	return fmt.Sprintf(
+		`{"step":%d,"episodes":%d,"updates":%d,"kernels":"avx2","return_mean":%g,"length_mean":%d,"info":{"wait_s":1.5},"train":{"entropy":%g,"policy_loss":0.25,"value_loss":2},"timing":{"steps_per_s":100,"wall_s":%d}}`+"\n",
 		10*i, i, i, float64(i%100)+spike, i%7, 1/float64(i), i)
 }
 

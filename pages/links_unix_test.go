@@ -67,14 +67,16 @@ func TestNothingInAFolderHoldsUpThePages(t *testing.T) {
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		sound := written(t, dir, "sound", 2)
 		for _, name := range []string{
-			"c/config.yaml", "p/progress.jsonl", "b/best.json", "e/eval/test.json", "k/checkpoints", "s/sweep.yaml", "s2/trials.jsonl", "s2/base.yaml", "x/plan.json",
+			"c/config.yaml", "p/progress.jsonl", "b/best.json", "e/eval/test.json", "k/checkpoints", "s/sweep.yaml",
+			"s2/trials.jsonl", "s2/base.yaml", "x/plan.json",
 			"log.jsonl", "config.yaml", "w/weights.yaml", "d/config.yaml/config.yaml",
 		} {
 			file := filepath.Join(dir, filepath.FromSlash(name))
 			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if strings.HasPrefix(name, "p/") || strings.HasPrefix(name, "b/") || strings.HasPrefix(name, "e/") || strings.HasPrefix(name, "k/") {
+			if strings.HasPrefix(name, "p/") || strings.HasPrefix(name, "b/") || strings.HasPrefix(name, "e/") ||
+				strings.HasPrefix(name, "k/") {
 				b, err := os.ReadFile(filepath.Join(sound, rundir.ConfigFile))
 				if err == nil {
 					err = os.WriteFile(filepath.Join(dir, name[:1], rundir.ConfigFile), b, 0o600)
@@ -113,7 +115,8 @@ func TestLinksDoNotLeadOutOfTheFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other, "test.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, at := range map[string]string{rundir.ConfigFile: rundir.ConfigFile, rundir.ProgressFile: rundir.ProgressFile, rundir.Checkpoints: "", "eval": ""} {
+	for name, at := range map[string]string{rundir.ConfigFile: rundir.ConfigFile, rundir.ProgressFile: rundir.ProgressFile,
+		rundir.Checkpoints: "", "eval": ""} {
 		dir := t.TempDir()
 		near := written(t, dir, "near", 2)
 		run := written(t, dir, "a", 2)
@@ -146,7 +149,8 @@ func TestLinksDoNotLeadOutOfTheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, Options{Paths: []string{link}})
-	if _, list, _ := get(t, s.URL+"/api/list"); strings.Contains(list, "leads out of") || !strings.Contains(list, `"name":"other"`) {
+	if _, list, _ := get(t, s.URL+"/api/list"); strings.Contains(list, "leads out of") ||
+		!strings.Contains(list, `"name":"other"`) {
 		t.Errorf("a folder by its link: %s", list)
 	}
 }

@@ -14,7 +14,8 @@ import (
 // metrics returns the handler of /metrics. Figures of runs are read from their files when somebody asks.
 func (s *Server) metrics() http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(&collector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(&collector{s}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }
 
@@ -29,20 +30,21 @@ var (
 		return describe(name, help, append([]string{"run", "env", "agent"}, more...)...)
 	}
 
-	descBuild      = describe("ui_info", "The program that serves these pages.", "version")
-	descStep       = ofRun("run_step", "Steps that a run has taken.")
-	descSteps      = ofRun("run_steps_target", "Steps that a run is to take (train.steps).")
-	descLines      = ofRun("run_lines_total", "Lines of progress.jsonl.")
-	descEpisodes   = ofRun("run_episodes_total", "Episodes that have ended.")
-	descUpdates    = ofRun("run_updates_total", "Updates of the agent.")
-	descReturn     = ofRun("run_return_mean", "Mean return of the episodes since the line before.")
-	descLength     = ofRun("run_length_mean", "Mean length of those episodes, in steps.")
-	descRate       = ofRun("run_steps_per_second", "Steps per second of the run, without evaluations.")
-	descWall       = ofRun("run_wall_seconds", "Time that the process of the last line had trained.")
-	descLeft       = ofRun("run_left_seconds", "Time that is left at the present rate, of a run that goes on.")
-	descSilent     = ofRun("run_silent_seconds", "Time since progress.jsonl was written last.")
-	descState      = ofRun("run_state", "1 for the state that a run is in: coming, running, silent or done.", "state")
-	descLoss       = ofRun("run_train", "What the last update reported, by the names of docs/reference/metrics.md.", "name")
+	descBuild    = describe("ui_info", "The program that serves these pages.", "version")
+	descStep     = ofRun("run_step", "Steps that a run has taken.")
+	descSteps    = ofRun("run_steps_target", "Steps that a run is to take (train.steps).")
+	descLines    = ofRun("run_lines_total", "Lines of progress.jsonl.")
+	descEpisodes = ofRun("run_episodes_total", "Episodes that have ended.")
+	descUpdates  = ofRun("run_updates_total", "Updates of the agent.")
+	descReturn   = ofRun("run_return_mean", "Mean return of the episodes since the line before.")
+	descLength   = ofRun("run_length_mean", "Mean length of those episodes, in steps.")
+	descRate     = ofRun("run_steps_per_second", "Steps per second of the run, without evaluations.")
+	descWall     = ofRun("run_wall_seconds", "Time that the process of the last line had trained.")
+	descLeft     = ofRun("run_left_seconds", "Time that is left at the present rate, of a run that goes on.")
+	descSilent   = ofRun("run_silent_seconds", "Time since progress.jsonl was written last.")
+	descState    = ofRun("run_state", "1 for the state that a run is in: coming, running, silent or done.", "state")
+	descLoss     = ofRun("run_train", "What the last update reported, by the names of docs/reference/metrics.md.",
+		"name")
 	descValidation = ofRun("run_validation", "The last validation, by metric.", "metric")
 	descBest       = ofRun("run_validation_best", "The best validation so far, by metric.", "metric")
 	descTrials     = describe("sweep_trials", "Trials of a sweep, by state.", "sweep", "state")
@@ -53,7 +55,8 @@ var (
 	descWorkDone   = describe("worker_tasks_done_total", "Tasks that a worker has done.", "worker")
 	descWorkFailed = describe("worker_tasks_failed_total", "Tasks that failed at a worker.", "worker")
 	descQueueTasks = describe("queue_tasks", "Tasks of this command's queue, by state.", "queue", "state")
-	descQueueWorks = describe("queue_workers", "Workers of this command's queue: well, or silent for a while.", "queue", "state")
+	descQueueWorks = describe("queue_workers", "Workers of this command's queue: well, or silent for a while.", "queue",
+		"state")
 )
 
 // collector reads the figures of everything that a server shows.
@@ -69,7 +72,8 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	put := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
-		for i, l := range labels { // keys of a damaged file and names of folders can be any bytes, and a panic here would end a training
+		// keys of a damaged file and names of folders can be any bytes, and a panic here would end a training
+		for i, l := range labels {
 			labels[i] = strings.ToValidUTF8(l, "\uFFFD")
 		}
 		to <- prometheus.MustNewConstMetric(d, kind, v, labels...)

@@ -25,10 +25,12 @@ func TestPipesAreNotOpened(t *testing.T) {
 		}
 	}
 	s := serve(t, Options{Paths: []string{dir}})
-	if code, text, _ := get(t, s.URL+"/api/list"); code != http.StatusOK || !strings.Contains(text, idOf(path)) || !strings.Contains(text, "is no regular file") {
+	if code, text, _ := get(t, s.URL+"/api/list"); code != http.StatusOK || !strings.Contains(text, idOf(path)) ||
+		!strings.Contains(text, "is no regular file") {
 		t.Errorf("%d %s", code, text)
 	}
-	if err := Check([]string{filepath.Join(dir, "log.jsonl")}); err == nil || !strings.Contains(err.Error(), "is no regular file") {
+	if err := Check([]string{filepath.Join(dir, "log.jsonl")}); err == nil ||
+		!strings.Contains(err.Error(), "is no regular file") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -169,8 +169,8 @@ func (p *player) rest() {
 	}
 }
 
-// checkpointOf returns the checkpoint of a run that is shown: the best one, else the newest. name names it and what it plays,
-// also where another run has taken the folder.
+// checkpointOf returns the checkpoint of a run that is shown: the best one, else the newest. name names it and what it
+// plays, also where another run has taken the folder.
 func checkpointOf(dir string) (ckpt, name string, err error) {
 	ckpt, _, err = rundir.CheckpointDir(dir)
 	if errors.Is(err, checkpoint.ErrNone) {
@@ -217,7 +217,8 @@ func (p *player) replay(ctx context.Context, dir string, part traces.Part, windo
 }
 
 // standings returns how the checkpoint of a run and its baselines do on its validation windows.
-func (p *player) standings(ctx context.Context, dir string, encode func(*arena.Standings) ([]byte, error)) ([]byte, error) {
+func (p *player) standings(ctx context.Context, dir string, encode func(*arena.Standings) ([]byte, error)) ([]byte,
+	error) {
 	ckpt, name, err := checkpointOf(dir)
 	if err != nil {
 		return nil, err
@@ -257,7 +258,8 @@ func logOf(path string) ([]byte, error) {
 		return nil, fault.Mistakef("%s: %v", filepath.Base(path), ordinary.Reason(err))
 	}
 	if i.Size() > decisionlog.MaxBytes {
-		return nil, fault.Mistakef("%s has %d MB, want at most %d", filepath.Base(path), i.Size()>>20, decisionlog.MaxBytes>>20)
+		return nil, fault.Mistakef("%s has %d MB, want at most %d", filepath.Base(path), i.Size()>>20,
+			decisionlog.MaxBytes>>20)
 	}
 	b, err := ordinary.Read(path, decisionlog.MaxBytes)
 	if err != nil {

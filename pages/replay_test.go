@@ -33,7 +33,8 @@ func (w *watcher) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// A replay holds the events of the simulator, all of them and in their order, and the agent's choices are those that it plays.
+// A replay holds the events of the simulator, all of them and in their order, and the agent's choices are those that it
+// plays.
 func TestReplaysAreWhatTheSimulatorDid(t *testing.T) {
 	for _, agent := range []string{"ppo", "ddqn"} {
 		dir := trainedRun(t, agent)
@@ -90,7 +91,8 @@ func TestReplaysAreWhatTheSimulatorDid(t *testing.T) {
 		// Before the first point of the episode the log has what runs and waits.
 		before := len(events) - len(w.events)
 		if before < 0 || strings.Join(events[before:], "\n") != strings.Join(w.events, "\n") {
-			t.Errorf("%s: the log's events are not the simulator's:\n%.500s\nwant\n%.500s", agent, strings.Join(events[max(0, before):], "\n"), strings.Join(w.events, "\n"))
+			t.Errorf("%s: the log's events are not the simulator's:\n%.500s\nwant\n%.500s", agent,
+				strings.Join(events[max(0, before):], "\n"), strings.Join(w.events, "\n"))
 		}
 		for _, e := range events[:max(0, before)] {
 			if k := strings.Fields(e)[1]; k != "start" && k != "submit" {
@@ -144,7 +146,8 @@ func TestStandingsHaveIntervals(t *testing.T) {
 	dir := trainedRun(t, "ppo")
 	s := serve(t, Options{Paths: []string{dir}})
 	code, text, _ := get(t, s.URL+"/api/standings?id="+idOf(dir))
-	for _, want := range []string{`"windows":2`, `"lower":true`, `"ci95":[`, `"name":"sjf+skip"`, `"name":"ppo:tiny-ppo@`} {
+	for _, want := range []string{`"windows":2`, `"lower":true`, `"ci95":[`, `"name":"sjf+skip"`,
+		`"name":"ppo:tiny-ppo@`} {
 		if code != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%d: no %s in %.600s", code, want, text)
 		}

@@ -259,7 +259,8 @@ type summary struct {
 	Episodes, Updates *float64           `json:"-"`
 }
 
-// quiet is how long a run may write nothing and still counts as running, at least; a line can take much longer where a step does.
+// quiet is how long a run may write nothing and still counts as running, at least; a line can take much longer where a
+// step does.
 const quiet = 2 * time.Minute
 
 func pointer[T any](v T) *T { return &v }
@@ -351,7 +352,8 @@ type detail struct {
 const mostEvents = 400
 
 func (r *runData) detail(e entry, now time.Time) detail {
-	d := detail{summary: r.summarise(e, now, false), Path: e.path, Config: [][2]string{}, Keys: []string{}, Events: []event{}}
+	d := detail{summary: r.summarise(e, now, false), Path: e.path, Config: [][2]string{}, Keys: []string{},
+		Events: []event{}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.cfg == nil {

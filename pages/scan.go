@@ -53,13 +53,15 @@ func idOf(path string) string {
 	return hex.EncodeToString(h[:6])
 }
 
-// Check returns the user's mistake if one of paths has nothing to show: a folder or file that does not exist, a file that is no
-// log of decisions, or a folder without a run, a sweep or an experiment.
+// Check returns the user's mistake if one of paths has nothing to show: a folder or file that does not exist, a file
+// that is no log of decisions, or a folder without a run, a sweep or an experiment.
 func Check(paths []string) error {
 	for _, p := range paths {
 		i, err := os.Stat(p)
 		if err != nil {
-			return fault.Mistakef("%s: %v; want the folder of a run, of runs, of a sweep or of an experiment, or a log of decisions", p, ordinary.Reason(err))
+			return fault.Mistakef(
+				"%s: %v; want the folder of a run, of runs, of a sweep or of an experiment, or a log of decisions", p,
+				ordinary.Reason(err))
 		}
 		if !i.IsDir() {
 			if err := checkLog(p); err != nil {
@@ -76,7 +78,8 @@ func Check(paths []string) error {
 
 func checkLog(path string) error {
 	if i, err := os.Stat(path); err == nil && !i.Mode().IsRegular() {
-		return fault.Mistakef("%s is no regular file; a log of decisions that comes through a pipe must be stored first", path)
+		return fault.Mistakef("%s is no regular file; a log of decisions that comes through a pipe must be stored first",
+			path)
 	}
 	f, err := ordinary.Open(path)
 	if err != nil {
@@ -110,7 +113,8 @@ func rootNames(roots []string) []string {
 			names[i] = strings.Join(full[i][len(full[i])-n:], "/")
 			alone := true
 			for k := range roots {
-				alone = alone && (k == i || slices.Equal(full[k], full[i]) || !strings.HasSuffix("/"+strings.Join(full[k], "/"), "/"+names[i]))
+				alone = alone && (k == i || slices.Equal(full[k],
+					full[i]) || !strings.HasSuffix("/"+strings.Join(full[k], "/"), "/"+names[i]))
 			}
 			if alone {
 				break
@@ -120,8 +124,8 @@ func rootNames(roots []string) []string {
 	return names
 }
 
-// find returns what there is to show below paths, in the order of their names. whole is false if there is more than a page can
-// list. No two entries have one name.
+// find returns what there is to show below paths, in the order of their names. whole is false if there is more than a
+// page can list. No two entries have one name.
 func find(paths []string) (all []entry, whole bool) {
 	whole = true
 	seen, called := map[string]kind{}, map[string]bool{}
@@ -171,13 +175,17 @@ func find(paths []string) (all []entry, whole bool) {
 				}
 				return nil
 			}
-			if parent := filepath.Dir(path); path != root && (inner(d.Name(), seen[idOf(parent)]) || strings.HasPrefix(filepath.Base(parent), workqueue.ScratchPrefix) && d.Name() == workqueue.NeedsDir) {
+			if parent := filepath.Dir(path); path != root &&
+				(inner(d.Name(), seen[idOf(parent)]) || strings.HasPrefix(filepath.Base(parent), workqueue.ScratchPrefix) &&
+					d.Name() == workqueue.NeedsDir) {
 				return fs.SkipDir
 			}
 			has := func(file string) bool { _, err := os.Stat(filepath.Join(path, file)); return err == nil }
 			switch {
 			case has(rundir.ConfigFile):
-				add(aRun, shown, path, leadsOut(within, path, rundir.ConfigFile, rundir.ProgressFile, rundir.BestFile, filepath.FromSlash(rundir.EvalFile), rundir.Checkpoints))
+				add(aRun, shown, path,
+					leadsOut(within, path, rundir.ConfigFile, rundir.ProgressFile, rundir.BestFile,
+						filepath.FromSlash(rundir.EvalFile), rundir.Checkpoints))
 			case sweep.In(path):
 				add(aSweep, shown, path, leadsOut(within, path, linksIn(path)...))
 			case named(within, path) != "":
@@ -192,8 +200,8 @@ func find(paths []string) (all []entry, whole bool) {
 	return all, whole
 }
 
-// leadsOut returns an error if path, or one of the files of these names below it, lies outside of root because a link leads
-// there. Files that are not there are no fault.
+// leadsOut returns an error if path, or one of the files of these names below it, lies outside of root because a link
+// leads there. Files that are not there are no fault.
 func leadsOut(root, path string, names ...string) error {
 	for _, name := range append([]string{""}, names...) {
 		file := filepath.Join(path, name)
@@ -224,7 +232,8 @@ func linksIn(dir string, below ...string) []string {
 	return names
 }
 
-// named returns the name of the experiment in a folder. It returns "" if the folder has no experiment, or a link that leads out of root.
+// named returns the name of the experiment in a folder. It returns "" if the folder has no experiment, or a link that
+// leads out of root.
 func named(root, path string) string {
 	if leadsOut(root, path, linksIn(path)...) != nil {
 		return ""
@@ -232,7 +241,8 @@ func named(root, path string) string {
 	return study.NameIn(path)
 }
 
-// inner reports whether a folder of a name in an entry of a kind holds parts of that entry, and nothing that has a page.
+// inner reports whether a folder of a name in an entry of a kind holds parts of that entry, and nothing that has a
+// page.
 func inner(name string, in kind) bool {
 	switch in {
 	case aRun:

@@ -41,8 +41,8 @@ type bucketed struct {
 	All int       `json:"all"` // points of the range, before
 }
 
-// reduce returns the points with from ≤ x ≤ to and one neighbour on each side, in at most n buckets of equally many points. As a
-// spike is the least or the greatest of its bucket, none is lost.
+// reduce returns the points with from ≤ x ≤ to and one neighbour on each side, in at most n buckets of equally many
+// points. As a spike is the least or the greatest of its bucket, none is lost.
 func (c *column) reduce(from, to float64, n int) bucketed {
 	a := max(0, sort.SearchFloat64s(c.x, from)-1)
 	b := min(len(c.x), sort.Search(len(c.x), func(i int) bool { return c.x[i] > to })+1)
@@ -80,10 +80,10 @@ func rounded(v float64) float64 {
 	return math.Round(v*p) / p
 }
 
-// numbers calls f for every number of a JSON object, with the keys that lead to it joined by "/", which is valid until f returns.
-// It knows no more of JSON than that: a line of progress.jsonl is an object of numbers, texts and objects of such. Lists are left
-// out. It is several times as fast as encoding/json, which would take seconds for 100,000 lines. ok is false if the line is no
-// such object.
+// numbers calls f for every number of a JSON object, with the keys that lead to it joined by "/", which is valid until
+// f returns. It knows no more of JSON than that: a line of progress.jsonl is an object of numbers, texts and objects of
+// such. Lists are left out. It is several times as fast as encoding/json, which would take seconds for 100,000 lines.
+// ok is false if the line is no such object.
 func numbers(line []byte, f func(key []byte, v float64)) (ok bool) {
 	s := scanner{b: line, f: f}
 	return s.object() && len(bytes.TrimSpace(s.b[s.at:])) == 0

@@ -37,11 +37,13 @@ import (
 
 // Options says what a server shows, and to whom.
 type Options struct {
-	// Paths are folders of runs, of a sweep or of an experiment, folders of such, and logs of decisions. They need not exist yet.
+	// Paths are folders of runs, of a sweep or of an experiment, folders of such, and logs of decisions. They need not
+	// exist yet.
 	Paths []string
 	// Tokens, if there are any, let only those in who know one of role read or admin.
 	Tokens []server.Token
-	// Kernels selects a set of kernels before a checkpoint plays; nil = whatever is in use, for a process that trains meanwhile.
+	// Kernels selects a set of kernels before a checkpoint plays; nil = whatever is in use, for a process that trains
+	// meanwhile.
 	Kernels func(set string) error
 	// Worker, if set, is what a worker does, for its page and its metrics.
 	Worker func() *WorkerState
@@ -105,7 +107,8 @@ func New(opt Options) *Server {
 		opt.Now = time.Now
 	}
 	opt.Poll = cmp.Or(opt.Poll, 500*time.Millisecond)
-	s := &Server{opt: opt, mux: http.NewServeMux(), player: player{kernels: opt.Kernels}, runs: map[string]*runData{}, standings: map[string]*memo[*study.Standing]{}}
+	s := &Server{opt: opt, mux: http.NewServeMux(), player: player{kernels: opt.Kernels}, runs: map[string]*runData{},
+		standings: map[string]*memo[*study.Standing]{}}
 	program := "\"use strict\";\n(function () {\n" + htmlpage.Drawing() + replayScript + app + "})();\n"
 	static := func(path, kind, text string) {
 		sum := sha256.Sum256([]byte(text))
@@ -148,7 +151,9 @@ func New(opt Options) *Server {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "+
+			"form-action 'self'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -158,7 +163,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(s.opt.Tokens) == 0 {
-		// Without tokens only this machine reaches the address: a page elsewhere that has its own name point here must not read.
+		// Without tokens only this machine reaches the address: a page elsewhere that has its own name point here must not
+		// read.
 		if !local(r.Host) {
 			http.Error(w, "this server answers to localhost and to addresses of this machine alone", http.StatusForbidden)
 			return
@@ -170,7 +176,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// local reports whether a Host header is an IP address or localhost. Names of others that point to this machine are not.
+// local reports whether a Host header is an IP address or localhost. Names of others that point to this machine are
+// not.
 func local(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -322,7 +329,8 @@ type listing struct {
 
 func (s *Server) listed(params bool) listing {
 	all, whole := s.entries()
-	out := listing{Paths: s.opt.Paths, Whole: whole, Entries: []summary{}, Worker: s.opt.Worker != nil, Queue: s.status() != nil, Now: s.opt.Now().UnixMilli()}
+	out := listing{Paths: s.opt.Paths, Whole: whole, Entries: []summary{}, Worker: s.opt.Worker != nil,
+		Queue: s.status() != nil, Now: s.opt.Now().UnixMilli()}
 	out.Title = strings.ToValidUTF8(strings.Join(rootNames(s.opt.Paths), ", "), "\uFFFD")
 	if len(all) == 1 && all[0].Kind == aRun && all[0].away == nil {
 		s.data(all[0].path).expect(s.opt.Now())
@@ -494,7 +502,8 @@ func (s *Server) sweep(e entry) (any, error) {
 			return nil, &fault.Mistake{Err: err}
 		}
 	}
-	out := sweepPage{entry: e, Trials: cfg.Trials, All: cfg.Results(), Seeds: cfg.Seeds, Rungs: cfg.Budgets(base.Train.Steps), Runs: map[string]string{}, Lines: []sweep.TrialLine{}}
+	out := sweepPage{entry: e, Trials: cfg.Trials, All: cfg.Results(), Seeds: cfg.Seeds,
+		Rungs: cfg.Budgets(base.Train.Steps), Runs: map[string]string{}, Lines: []sweep.TrialLine{}}
 	out.Space = slices.Sorted(maps.Keys(cfg.Space))
 	if lines, err := sweep.Lines(e.path); err != nil {
 		return nil, err

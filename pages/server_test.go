@@ -80,7 +80,8 @@ func TestStreamsGoOnAfterTheLastLine(t *testing.T) {
 		}
 	}
 	first := url()
-	check(said(t, first, "", 5), "1,0 run 0 line 1 step 10", "2,0 run 0 line 2 step 20", "3,0 run 0 line 3 step 30", "3,1 run 1 line 1 step 10", "3,2 run 1 line 2 step 20")
+	check(said(t, first, "", 5), "1,0 run 0 line 1 step 10", "2,0 run 0 line 2 step 20", "3,0 run 0 line 3 step 30",
+		"3,1 run 1 line 1 step 10", "3,2 run 1 line 2 step 20")
 	appendLines(t, a, 4, 4)
 	check(said(t, first+"&after=3,1", "", 2), "4,1 run 0 line 4 step 40", "4,2 run 1 line 2 step 20")
 	// Last-Event-ID is newer than what a page began with.
@@ -139,7 +140,8 @@ func TestScannerAgreesWithJSON(t *testing.T) {
 		var tree func(depth int) map[string]any
 		tree = func(depth int) map[string]any {
 			m := map[string]any{}
-			for _, k := range rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z_/ \\"é]{1,6}`), 0, 4, func(s string) string { return s }).Draw(r, "keys") {
+			for _, k := range rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z_/ \\"é]{1,6}`), 0, 4,
+				func(s string) string { return s }).Draw(r, "keys") {
 				switch rapid.IntRange(0, 5).Draw(r, "kind") {
 				case 0:
 					m[k] = rapid.Float64Range(-1e300, 1e300).Draw(r, "number")
@@ -199,13 +201,15 @@ func TestOnlyThoseWhoMayLookGetIn(t *testing.T) {
 	written(t, dir, "a", 2)
 	open := serve(t, Options{Paths: []string{dir}})
 	code, _, h := get(t, open.URL+"/")
-	if csp := h.Get("Content-Security-Policy"); code != 200 || !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "http") {
+	if csp := h.Get("Content-Security-Policy"); code != 200 || !strings.Contains(csp, "default-src 'none'") ||
+		strings.Contains(csp, "unsafe") || strings.Contains(csp, "http") {
 		t.Errorf("%d, policy %q", code, csp)
 	}
 	if code, _, _ := get(t, open.URL+"/api/list", "Host", "evil.example:6006"); code != http.StatusForbidden {
 		t.Errorf("a page that names itself like this machine gets %d", code)
 	}
-	if code, _, _ := get(t, open.URL+"/api/list", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"); code != http.StatusForbidden {
+	if code, _, _ := get(t, open.URL+"/api/list", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"); code !=
+		http.StatusForbidden {
 		t.Errorf("a page of another site gets %d", code)
 	}
 	const read, play = "0123456789abcdef-read", "0123456789abcdef-play"
@@ -223,7 +227,9 @@ func TestOnlyThoseWhoMayLookGetIn(t *testing.T) {
 		{"/metrics", []string{"Authorization", "Bearer " + read}, 200},
 		{"/?token=" + read, nil, 303},
 		{"/?token=wrong", nil, 401},
-		{"/api/list", []string{"Cookie", New(Options{Tokens: tokens}).cookieName(&http.Request{Host: "127.0.0.1:" + port}) + "=" + cookieOf(read, time.Now().Add(time.Hour))}, 200},
+		{"/api/list",
+			[]string{"Cookie", New(Options{Tokens: tokens}).cookieName(&http.Request{Host: "127.0.0.1:" + port}) + "=" +
+				cookieOf(read, time.Now().Add(time.Hour))}, 200},
 		{"/healthz", nil, 200},
 	} {
 		if code, _, _ := get(t, shut.URL+c.path, c.head...); code != c.want {
@@ -243,7 +249,8 @@ func TestPathsWithoutAnythingAreRefusedInOneSentence(t *testing.T) {
 		dir:                      "holds no run (config.yaml), sweep or experiment",
 		text:                     "line 1: it is no log of decisions",
 	} {
-		if err := Check([]string{path}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if err := Check([]string{path}); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want %q", path, err, want)
 		}
 	}
@@ -265,7 +272,8 @@ func TestPathsWithoutAnythingAreRefusedInOneSentence(t *testing.T) {
 	}
 }
 
-// The dashboards in docs/grafana ask only for metrics that /metrics has, and /metrics has what a scrape of Prometheus reads.
+// The dashboards in docs/grafana ask only for metrics that /metrics has, and /metrics has what a scrape of Prometheus
+// reads.
 func TestDashboardsAskForWhatThereIs(t *testing.T) {
 	dir := trainedRun(t, "ppo")
 	s := serve(t, Options{Paths: []string{dir}, Worker: func() *WorkerState { return &WorkerState{Name: "w"} }})
@@ -274,7 +282,8 @@ func TestDashboardsAskForWhatThereIs(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)`).FindAllStringSubmatch(text, -1) {
 		have[m[1]] = true
 	}
-	for _, want := range []string{`clustergym_run_step{agent="ppo",env="JobSelect-v1",run="tiny-ppo"} 256`, `state="done"} 1`, `name="policy_loss"`, "clustergym_run_validation_best{"} {
+	for _, want := range []string{`clustergym_run_step{agent="ppo",env="JobSelect-v1",run="tiny-ppo"} 256`,
+		`state="done"} 1`, `name="policy_loss"`, "clustergym_run_validation_best{"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("/metrics has no %s", want)
 		}
@@ -350,7 +359,8 @@ func TestDashboardsAskForWhatThereIs(t *testing.T) {
 		}
 	}
 	for _, d := range descs {
-		if name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(d.String())[1]; !asked[name] && name != "clustergym_run_lines_total" && name != "clustergym_run_wall_seconds" {
+		if name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(d.String())[1]; !asked[name] &&
+			name != "clustergym_run_lines_total" && name != "clustergym_run_wall_seconds" {
 			t.Errorf("no dashboard shows %s", name)
 		}
 	}

@@ -35,16 +35,16 @@ var signInPage string
 //go:embed assets/signin.js
 var signInScript string
 
-// bouncePage goes to the same page without the token, on this site's own behalf: after a link of another site, a browser
-// sends no cookie of kind Strict before that.
+// bouncePage goes to the same page without the token, on this site's own behalf: after a link of another site, a
+// browser sends no cookie of kind Strict before that.
 const bouncePage = `<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=./"><title>ClusterGym</title></head>
 <body><a href="./">To the pages</a></body></html>
 `
 
-// cookieName is that of the cookie which a browser gets for a token. It has the port, since browsers do not tell the ports
-// of a machine apart, and a digest of the tokens, since one address can lead to several servers in turn, or by a proxy:
-// servers on one host have cookies of their own.
+// cookieName is that of the cookie which a browser gets for a token. It has the port, since browsers do not tell the
+// ports of a machine apart, and a digest of the tokens, since one address can lead to several servers in turn, or by a
+// proxy: servers on one host have cookies of their own.
 func (s *Server) cookieName(r *http.Request) string {
 	h := sha256.New()
 	for _, t := range s.opt.Tokens {
@@ -116,7 +116,8 @@ func (s *Server) signed(r *http.Request) bool {
 // sign gives a browser the cookie for a token.
 func (s *Server) sign(w http.ResponseWriter, r *http.Request, token string) {
 	http.SetCookie(w, &http.Cookie{
-		Name: s.cookieName(r), Value: cookieOf(token, s.opt.Now().Add(signedFor)), Path: "/", MaxAge: int(signedFor / time.Second),
+		Name: s.cookieName(r), Value: cookieOf(token,
+			s.opt.Now().Add(signedFor)), Path: "/", MaxAge: int(signedFor / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 	})
 }
@@ -180,12 +181,15 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, form bool, why s
 	h.Set("Connection", "close") // a stranger keeps none
 	if !form || !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		h.Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "this wants a token of role read or admin: send Authorization: Bearer TOKEN; a browser shows a form at the address of the pages", http.StatusUnauthorized)
+		http.Error(w,
+			"this wants a token of role read or admin: send Authorization: Bearer TOKEN; a browser shows a form at the "+
+				"address of the pages", http.StatusUnauthorized)
 		return
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(http.StatusUnauthorized)
-	_, _ = w.Write([]byte(strings.Replace(signInPage, "{{why}}", html.EscapeString(why), 1))) // a reader that is gone is no fault
+	// a reader that is gone is no fault
+	_, _ = w.Write([]byte(strings.Replace(signInPage, "{{why}}", html.EscapeString(why), 1)))
 }
 
 // signIn is POST /signin, with the field token: the form's answer.

@@ -62,21 +62,25 @@ func TestAFormTakesATokenForACookieThatEnds(t *testing.T) {
 	now := time.Now()
 	s := guardedBy(t, func() time.Time { return now }, aToken)
 	resp, text := visit(t, request(t, http.MethodGet, s.URL+"/", "", "Accept", "text/html"))
-	if resp.StatusCode != http.StatusUnauthorized || !strings.Contains(text, `<form id="signin" method="post" action="signin">`) || !resp.Close {
+	if resp.StatusCode != http.StatusUnauthorized ||
+		!strings.Contains(text, `<form id="signin" method="post" action="signin">`) || !resp.Close {
 		t.Fatalf("%d, closed %v: %s", resp.StatusCode, resp.Close, text)
 	}
 	for _, wrong := range []string{"", "wrong", otherToken, "<script>alert(1)</script>"} {
 		resp, text := post(t, s.URL, wrong, "Accept", "text/html")
-		if resp.StatusCode != http.StatusUnauthorized || len(resp.Cookies()) > 0 || !strings.Contains(text, "This is no token") || strings.Contains(text, "alert(") {
+		if resp.StatusCode != http.StatusUnauthorized || len(resp.Cookies()) > 0 ||
+			!strings.Contains(text, "This is no token") || strings.Contains(text, "alert(") {
 			t.Errorf("%q: %d, %s", wrong, resp.StatusCode, text)
 		}
 	}
 	resp, text = post(t, s.URL, " "+aToken+"\n")
-	if resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Location") != "./" || len(resp.Cookies()) != 1 || strings.Contains(text, aToken) {
+	if resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Location") != "./" || len(resp.Cookies()) != 1 ||
+		strings.Contains(text, aToken) {
 		t.Fatalf("%d: %v %s", resp.StatusCode, resp.Header, text)
 	}
 	c := resp.Cookies()[0]
-	if strings.Contains(c.Raw, aToken) || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.MaxAge != int(signedFor.Seconds()) {
+	if strings.Contains(c.Raw, aToken) || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" ||
+		c.MaxAge != int(signedFor.Seconds()) {
 		t.Errorf("%s", c.Raw)
 	}
 	look := func(cookie string) int {
@@ -110,7 +114,8 @@ func TestAFormTakesATokenForACookieThatEnds(t *testing.T) {
 // Two servers that a browser knows by the same host have cookies of their own: at other ports, and at the same address.
 func TestServersBesideEachOtherHaveCookiesOfTheirOwn(t *testing.T) {
 	names := map[string]bool{}
-	for _, c := range []struct{ host, token string }{{"h:1", aToken}, {"h:2", aToken}, {"h:1", otherToken}, {"h", aToken}, {"h", otherToken}} {
+	for _, c := range []struct{ host, token string }{{"h:1", aToken}, {"h:2", aToken}, {"h:1", otherToken}, {"h", aToken},
+		{"h", otherToken}} {
 		s := New(Options{Tokens: []server.Token{{Role: server.RoleRead, Secret: c.token}}})
 		name := s.cookieName(&http.Request{Host: c.host})
 		if names[name] || strings.Contains(name, c.token) {
@@ -129,21 +134,27 @@ func TestAnAddressLosesItsToken(t *testing.T) {
 	}
 	c := resp.Cookies()[0]
 	for _, token := range []string{aToken, "another"} { // again, and with a wrong token: the cookie counts
-		if resp, _ := visit(t, request(t, http.MethodGet, s.URL+"/?token="+token, "", "Cookie", c.Name+"="+c.Value)); resp.StatusCode != http.StatusSeeOther {
+		if resp,
+			_ := visit(t, request(t, http.MethodGet, s.URL+"/?token="+token, "", "Cookie",
+			c.Name+"="+c.Value)); resp.StatusCode != http.StatusSeeOther {
 			t.Errorf("%s with the cookie: %d", token, resp.StatusCode)
 		}
 	}
 	// A link of another site: the browser would not send the cookie after a redirect.
-	resp, text := visit(t, request(t, http.MethodGet, s.URL+"/?token="+aToken, "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"))
-	if resp.StatusCode != http.StatusOK || len(resp.Cookies()) != 1 || !strings.Contains(text, `content="0;url=./"`) || strings.Contains(text, aToken) || resp.Header.Get("Referrer-Policy") != "no-referrer" {
+	resp, text := visit(t,
+		request(t, http.MethodGet, s.URL+"/?token="+aToken, "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"))
+	if resp.StatusCode != http.StatusOK || len(resp.Cookies()) != 1 || !strings.Contains(text, `content="0;url=./"`) ||
+		strings.Contains(text, aToken) || resp.Header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("%d, %v: %s", resp.StatusCode, resp.Header, text)
 	}
-	resp, text = visit(t, request(t, http.MethodGet, s.URL+"/", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"))
+	resp, text = visit(t,
+		request(t, http.MethodGet, s.URL+"/", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"))
 	if resp.StatusCode != http.StatusOK || len(resp.Cookies()) != 0 || !strings.Contains(text, `content="0;url=./"`) {
 		t.Errorf("a link without a token: %d, %s", resp.StatusCode, text)
 	}
 	for _, path := range []string{"/api/list?token=" + aToken, "/metrics?token=" + aToken} {
-		if resp, _ := visit(t, request(t, http.MethodGet, s.URL+path, "")); resp.StatusCode != http.StatusOK || len(resp.Cookies()) != 0 {
+		if resp, _ := visit(t, request(t, http.MethodGet, s.URL+path, "")); resp.StatusCode != http.StatusOK ||
+			len(resp.Cookies()) != 0 {
 			t.Errorf("%s: %d with %v", path, resp.StatusCode, resp.Cookies())
 		}
 	}
@@ -152,7 +163,8 @@ func TestAnAddressLosesItsToken(t *testing.T) {
 // Pages of other sites send no form here, and a form that never ends is not read.
 func TestTheFormIsOfThisServer(t *testing.T) {
 	s := guardedBy(t, nil, aToken)
-	for _, head := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "%"}} {
+	for _, head := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+		{"Origin", "https://evil.example"}, {"Origin", "%"}} {
 		if resp, _ := post(t, s.URL, aToken, head...); resp.StatusCode != http.StatusForbidden || len(resp.Cookies()) > 0 {
 			t.Errorf("%v: %d", head, resp.StatusCode)
 		}
@@ -171,14 +183,16 @@ func TestTheFormIsOfThisServer(t *testing.T) {
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 	must(t, err)
 	defer c.Close()
-	_, err = io.WriteString(c, "POST /signin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 99\r\n\r\ntoken=")
+	_, err = io.WriteString(c,
+		"POST /signin HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 99\r\n\r\ntoken=")
 	must(t, err)
 	_ = c.SetReadDeadline(time.Now().Add(soon))
 	if _, err := c.Read(make([]byte, 1)); err != nil {
 		t.Errorf("a slow form: %v", err)
 	}
 	open := serve(t, Options{Paths: []string{t.TempDir()}})
-	if resp, _ := post(t, open.URL, aToken); resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
+	if resp, _ := post(t, open.URL, aToken); resp.StatusCode != http.StatusNotFound &&
+		resp.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("without tokens: %d", resp.StatusCode)
 	}
 }

@@ -36,7 +36,9 @@ func steering(t *testing.T, file, mode string, most int64) *steered {
 	r := rand.New(rand.NewPCG(5, 5))
 	for i := range 80 {
 		work := time.Duration(60+r.IntN(60)*r.IntN(60)) * time.Second
-		x.c.Submit(traces.Job{ID: fmt.Sprint(1000 + i), User: fmt.Sprint("u", i%5), Submit: time.Duration(r.IntN(300)) * time.Second, Work: work, Estimate: work * 5 / 4, GPUs: 1 << r.IntN(4), GPUMilli: 1000})
+		x.c.Submit(traces.Job{ID: fmt.Sprint(1000 + i), User: fmt.Sprint("u", i%5),
+			Submit: time.Duration(r.IntN(300)) * time.Second, Work: work, Estimate: work * 5 / 4, GPUs: 1 << r.IntN(4),
+			GPUMilli: 1000})
 	}
 	x.cfg = steer.DefaultConfig()
 	x.cfg.Cluster, x.cfg.Mode, x.cfg.Now = x.c, mode, x.c.Now
@@ -87,8 +89,8 @@ func (x *steered) end(t *testing.T) {
 	must(t, <-x.done)
 }
 
-// The page of a log of steer goes on as the log grows, also over a change of files, and shows what the policy weighs, what is written
-// and what is refused.
+// The page of a log of steer goes on as the log grows, also over a change of files, and shows what the policy weighs,
+// what is written and what is refused.
 func TestBrowserFollowsSteering(t *testing.T) {
 	p := browse(t, 1280, 1000)
 	file := filepath.Join(t.TempDir(), "steer.jsonl")

@@ -36,7 +36,8 @@ func checkBatches(s env.Spec, rows int, b *env.Batch, a *env.Actions, next *env.
 	}
 	k := len(next.FinalRows)
 	if len(next.FinalObs) < k*s.ObsLen() || len(next.FinalMask) != 0 && len(next.FinalMask) < k*s.MaskLen() {
-		return fmt.Errorf("replay: %d final rows, but %d final observations and %d mask bits", k, len(next.FinalObs), len(next.FinalMask))
+		return fmt.Errorf("replay: %d final rows, but %d final observations and %d mask bits", k, len(next.FinalObs),
+			len(next.FinalMask))
 	}
 	for j, i := range next.FinalRows {
 		if i < 0 || i >= rows || j > 0 && i <= next.FinalRows[j-1] {

@@ -25,8 +25,9 @@ type Episodes struct {
 	Head      []float32 // [N, width of the policy's head], output of the policy that acted
 	LogStd    []float32 // [len(Spec.Action.Low)], logarithms of its deviations
 
-	// Packed is what a learner has computed from the transitions alone, not from the fields that it fills, and keeps with them. It is
-	// valid while PackedLen is Len: Reset, Act, After and Append make it 0, and a learner that fills Packed sets it.
+	// Packed is what a learner has computed from the transitions alone, not from the fields that it fills, and keeps with
+	// them. It is valid while PackedLen is Len: Reset, Act, After and Append make it 0, and a learner that fills Packed
+	// sets it.
 	Packed    any
 	PackedLen int
 
@@ -95,7 +96,8 @@ func (e *Episodes) Append(o *Episodes) {
 	from := e.Action.N
 	e.Obs, e.Mask, e.Info = append(e.Obs, o.Obs...), append(e.Mask, o.Mask...), append(e.Info, o.Info...)
 	e.Action.Disc, e.Action.Cont = append(e.Action.Disc, o.Action.Disc...), append(e.Action.Cont, o.Action.Cont...)
-	e.Number, e.Reward, e.Discount = append(e.Number, o.Number...), append(e.Reward, o.Reward...), append(e.Discount, o.Discount...)
+	e.Number, e.Reward, e.Discount = append(e.Number,
+		o.Number...), append(e.Reward, o.Reward...), append(e.Discount, o.Discount...)
 	e.LogProb, e.Head = append(e.LogProb, o.LogProb...), append(e.Head, o.Head...)
 	e.Action.N += o.Action.N
 	e.PackedLen = 0
@@ -110,7 +112,8 @@ func (e *Episodes) Part(from, to int) *Episodes {
 	a, b := e.Start[from], e.Start[to]
 	o, m, i, f, c := e.spec.ObsLen(), e.spec.MaskLen(), len(e.spec.Info), len(e.spec.Action.Sizes), len(e.spec.Action.Low)
 	p := &Episodes{
-		Obs: e.Obs[a*o : b*o], Mask: e.Mask[a*m : b*m], Info: e.Info[a*i : b*i], Number: e.Number[min(a*c, len(e.Number)):min(b*c, len(e.Number))],
+		Obs: e.Obs[a*o : b*o], Mask: e.Mask[a*m : b*m], Info: e.Info[a*i : b*i], Number: e.Number[min(a*c,
+			len(e.Number)):min(b*c, len(e.Number))],
 		Reward: e.Reward[a:b], Discount: e.Discount[a:b], spec: e.spec, gamma: e.gamma,
 	}
 	p.Action = env.Actions{N: b - a, Disc: e.Action.Disc[a*f : b*f], Cont: e.Action.Cont[a*c : b*c]}
@@ -126,7 +129,8 @@ func (e *Episodes) Every(n int) *Episodes {
 	p := e.Like()
 	all := e.Len()
 	p.Obs, p.Mask = strided(e.Obs, all, n), strided(e.Mask, all, n)
-	p.Action = env.Actions{N: (all + n - 1) / n, Disc: strided(e.Action.Disc, all, n), Cont: strided(e.Action.Cont, all, n)}
+	p.Action = env.Actions{N: (all + n - 1) / n, Disc: strided(e.Action.Disc, all, n),
+		Cont: strided(e.Action.Cont, all, n)}
 	p.Number, p.Info = strided(e.Number, all, n), strided(e.Info, all, n)
 	p.Reward, p.Discount = strided(e.Reward, all, n), strided(e.Discount, all, n)
 	p.Advantage, p.LogProb = strided(e.Advantage, all, n), strided(e.LogProb, all, n)

@@ -8,10 +8,12 @@ import (
 	"clustergym/replay"
 )
 
-// played returns two episodes of three and two transitions. Observations, actions, rewards and what a learner fills count on.
+// played returns two episodes of three and two transitions. Observations, actions, rewards and what a learner fills
+// count on.
 func played(t *testing.T) *replay.Episodes {
 	t.Helper()
-	s := env.Spec{ID: "Counting-v0", Obs: []env.Field{{Name: "n", Shape: []int{2}, High: 100}}, Action: env.ActionSpec{Sizes: []int{3}}}
+	s := env.Spec{ID: "Counting-v0", Obs: []env.Field{{Name: "n", Shape: []int{2}, High: 100}},
+		Action: env.ActionSpec{Sizes: []int{3}}}
 	e, err := replay.NewEpisodes(s, 0.5)
 	if err != nil {
 		t.Fatal(err)
@@ -36,12 +38,14 @@ func TestEveryNthTransition(t *testing.T) {
 	for n, want := range map[int][]float32{1: {0, 1, 2, 3, 4}, 2: {0, 2, 4}, 3: {0, 3}, 4: {0, 4}, 9: {0}} {
 		p := e.Every(n)
 		if p.Len() != len(want) || p.Episodes() != 0 || !slices.Equal(p.Advantage, want) {
-			t.Errorf("every %d: %d transitions with advantages %v, %d of them ended episodes, want %v of one that has not ended", n, p.Len(), p.Advantage, p.Episodes(), want)
+			t.Errorf("every %d: %d transitions with advantages %v, %d of them ended episodes, want %v of one that has not ended",
+				n, p.Len(), p.Advantage, p.Episodes(), want)
 		}
 		for i, x := range want {
 			k := int(x)
 			if p.Obs[2*i] != x || p.Obs[2*i+1] != -x || p.Mask[3*i+1] != (k%2 == 0) || p.Action.Disc[i] != int32(k%3) ||
-				p.Reward[i] != float64(10*k) || p.Discount[i] != e.Discount[k] || p.LogProb[i] != -x || !slices.Equal(p.Head[3*i:3*i+3], []float32{x, x, x}) {
+				p.Reward[i] != float64(10*k) || p.Discount[i] != e.Discount[k] || p.LogProb[i] != -x ||
+				!slices.Equal(p.Head[3*i:3*i+3], []float32{x, x, x}) {
 				t.Errorf("every %d: row %d is not that of transition %d", n, i, k)
 			}
 		}
@@ -58,7 +62,8 @@ func TestEveryNthTransition(t *testing.T) {
 func TestAppendKeepsWhatTheLearnerFilled(t *testing.T) {
 	e, o := played(t), played(t)
 	e.Append(o)
-	if e.Len() != 10 || !slices.Equal(e.Start, []int{0, 3, 5, 8, 10}) || !slices.Equal(e.LogProb[5:], o.LogProb) || !slices.Equal(e.Head[15:], o.Head) {
+	if e.Len() != 10 || !slices.Equal(e.Start, []int{0, 3, 5, 8, 10}) || !slices.Equal(e.LogProb[5:], o.LogProb) ||
+		!slices.Equal(e.Head[15:], o.Head) {
 		t.Errorf("%d transitions, episodes from %v, log-probabilities %v", e.Len(), e.Start, e.LogProb)
 	}
 }

@@ -10,9 +10,9 @@ import (
 var ErrUnfinished = errors.New("replay: the rollout is not full yet")
 
 // Advantages fills Advantage and Return by generalised advantage estimation (Schulman et al. 2016, "High-Dimensional
-// Continuous Control Using Generalized Advantage Estimation", equations 11 and 16), with the step's own discount d_t
-// in place of gamma, and lambda applied once per decision or, with LambdaTau, once per that much simulated time, as the power
-// Elapsed/LambdaTau:
+// Continuous Control Using Generalized Advantage Estimation", equations 11 and 16), with the step's own discount d_t in
+// place of gamma, and lambda applied once per decision or, with LambdaTau, once per that much simulated time, as the
+// power Elapsed/LambdaTau:
 //
 //	δ_t = scale·r_t + d_t·V(o_t+1) − V(o_t)
 //	A_t = δ_t + d_t·lambda·A_t+1, where the sum stops at the end of an episode

@@ -72,7 +72,8 @@ func TestAdvantagesByHand(t *testing.T) {
 		}
 	}
 
-	addErr := r.Add(env.NewBatch(testSpec(), 1), env.NewActions(testSpec(), 1), env.NewBatch(testSpec(), 1), []float32{0}, nil, nil)
+	addErr := r.Add(env.NewBatch(testSpec(), 1), env.NewActions(testSpec(), 1), env.NewBatch(testSpec(), 1), []float32{0},
+		nil, nil)
 	if !errors.Is(addErr, ErrFull) {
 		t.Errorf("a sixth step: got %v, want ErrFull", addErr)
 	}
@@ -81,9 +82,9 @@ func TestAdvantagesByHand(t *testing.T) {
 	}
 }
 
-// A truncation in the last step bootstraps from its final observation, not from the next episode's first one.
-// With lambda by simulated time, a step that takes none hands on the whole of what follows, and one of two hours lambda². Gamma 1,
-// lambda 0.5 per hour:
+// A truncation in the last step bootstraps from its final observation, not from the next episode's first one. With
+// lambda by simulated time, a step that takes none hands on the whole of what follows, and one of two hours lambda².
+// Gamma 1, lambda 0.5 per hour:
 //
 //	t  kind  r  hours  V  V(next)
 //	0  Mid   1  0      2  1         δ0 = 0    A0 = 0 + 1·6.5 = 6.5
@@ -345,14 +346,16 @@ func TestACutRolloutEndsWhereItWasCut(t *testing.T) {
 		}
 		for i, want := range short.Advantage { // δ2 = 3 + 0.25·10 − 1 = 4.5
 			if r.Advantage[i] != want || r.Return[i] != short.Return[i] || i == 2 && want != 4.5 {
-				t.Errorf("step %d: advantage %v and return %v, want %v and %v", i, r.Advantage[i], r.Return[i], want, short.Return[i])
+				t.Errorf("step %d: advantage %v and return %v, want %v and %v", i, r.Advantage[i], r.Return[i], want,
+					short.Return[i])
 			}
 		}
 		if got, want := r.ExplainedVariance(), short.ExplainedVariance(); got != want {
 			t.Errorf("explained variance %v, want %v", got, want)
 		}
 		a := env.NewActions(testSpec(), 1)
-		if err := r.Add(env.NewBatch(testSpec(), 1), a, env.NewBatch(testSpec(), 1), []float32{0}, nil, nil); !errors.Is(err, ErrFull) || r.Len() != 3 {
+		if err := r.Add(env.NewBatch(testSpec(), 1), a, env.NewBatch(testSpec(), 1), []float32{0}, nil, nil); !errors.Is(err,
+			ErrFull) || r.Len() != 3 {
 			t.Errorf("a step after the cut: %v with %d steps, want ErrFull with 3", err, r.Len())
 		}
 		if !bytes.Equal(saved(t, r), before) {

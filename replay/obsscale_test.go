@@ -76,7 +76,8 @@ func TestMergedObservationScalesAreTheWhole(t *testing.T) {
 		t.Error("merging twice gives other numbers")
 	}
 	for k := range width {
-		if math.Abs(one.Mean[k]-whole.Mean[k]) > 1e-9*math.Abs(whole.Mean[k]) || math.Abs(one.M2[k]-whole.M2[k]) > 1e-9*whole.M2[k] {
+		if math.Abs(one.Mean[k]-whole.Mean[k]) > 1e-9*math.Abs(whole.Mean[k]) ||
+			math.Abs(one.M2[k]-whole.M2[k]) > 1e-9*whole.M2[k] {
 			t.Errorf("element %d: mean %v and squares %v, want %v and %v", k, one.Mean[k], one.M2[k], whole.Mean[k], whole.M2[k])
 		}
 	}

@@ -55,7 +55,8 @@ func TestSumTreeEqualsItsLeaves(t *testing.T) {
 
 func newPrioritized(t *testing.T, capacity, n int, alpha float64) *Prioritized {
 	t.Helper()
-	p, err := NewPrioritized(Config{Capacity: capacity, NStep: 1, Gamma: 0.5}, PriorityConfig{Alpha: alpha, Eps: 0.5}, testSpec(), 1)
+	p, err := NewPrioritized(Config{Capacity: capacity, NStep: 1, Gamma: 0.5}, PriorityConfig{Alpha: alpha, Eps: 0.5},
+		testSpec(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

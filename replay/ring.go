@@ -156,7 +156,8 @@ func (r *ring) gather(dst *Batch, i, s int) {
 func (r *ring) checkDst(dst *Batch) error {
 	n, s := dst.N, r.spec
 	if n < 1 || len(dst.Obs) < n*s.ObsLen() || len(dst.NextObs) < n*s.ObsLen() || len(dst.Mask) < n*s.MaskLen() ||
-		len(dst.NextMask) < n*s.MaskLen() || len(dst.Action.Disc) < n*r.wait.factors || len(dst.Action.Cont) < n*r.wait.conts ||
+		len(dst.NextMask) < n*s.MaskLen() || len(dst.Action.Disc) < n*r.wait.factors ||
+		len(dst.Action.Cont) < n*r.wait.conts ||
 		len(dst.Reward) < n || len(dst.Discount) < n || len(dst.Weight) < n || len(dst.Index) < n {
 		return fmt.Errorf("replay: the batch has no room for %d transitions of %s", n, s.ID)
 	}

@@ -101,7 +101,8 @@ func (r *Rollout) Add(b *env.Batch, a *env.Actions, next *env.Batch, logp, value
 		return err
 	}
 	if len(logp) != n || value != nil && len(value) != n || final != nil && len(final) != n {
-		return fmt.Errorf("replay: %d log-probabilities, %d values and %d final values, want %d of each", len(logp), len(value), len(final), n)
+		return fmt.Errorf("replay: %d log-probabilities, %d values and %d final values, want %d of each", len(logp),
+			len(value), len(final), n)
 	}
 	o, m, f, c := r.spec.ObsLen(), r.spec.MaskLen(), len(r.spec.Action.Sizes), len(r.spec.Action.Low)
 	at := r.t * n

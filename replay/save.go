@@ -117,7 +117,8 @@ func (r *ring) loadFrames(d *decoder) {
 	inside := func(id uint64) bool { return id >= low && id < next }
 	slot := r.oldest()
 	for i, last := 0, low; i < r.size; i++ { // oldest first
-		d.check(inside(r.obs[slot]) && inside(r.next[slot]), "slot %d refers to observations %d and %d", slot, r.obs[slot], r.next[slot])
+		d.check(inside(r.obs[slot]) && inside(r.next[slot]), "slot %d refers to observations %d and %d", slot, r.obs[slot],
+			r.next[slot])
 		d.check(r.low[slot] >= last && r.low[slot] <= r.obs[slot], "slot %d is out of order", slot)
 		last = r.low[slot]
 		slot = (slot + 1) % r.cfg.Capacity

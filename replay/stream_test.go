@@ -99,7 +99,8 @@ func (s *stream) play(call int) {
 		}
 		n.Reward[i] = s.rng.NormFloat64()
 		n.Elapsed[i] = time.Duration(s.rng.IntN(4)) * 20 * time.Minute
-		t := step{act: s.a.Disc[i], reward: n.Reward[i], closed: n.Kind[i].Last(), terminated: n.Kind[i] == env.Terminated, at: call}
+		t := step{act: s.a.Disc[i], reward: n.Reward[i], closed: n.Kind[i].Last(), terminated: n.Kind[i] == env.Terminated,
+			at: call}
 		copy(t.obs[:], s.b.Obs[2*i:])
 		copy(t.mask[:], s.b.Mask[3*i:])
 		copy(t.next[:], n.Obs[2*i:])

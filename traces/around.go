@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// around is what a Table keeps of the things that programs write around the rows of a table: the separator's name of Excel,
-// comments, the lines that psql, mysql and Markdown draw, and psql's number of rows.
+// around is what a Table keeps of the things that programs write around the rows of a table: the separator's name of
+// Excel, comments, the lines that psql, mysql and Markdown draw, and psql's number of rows.
 type around struct {
 	sep     byte   // that a first line such as "sep=;" names; 0 = none
 	ahead   []byte // a row read to find out whether the line before it is the header
@@ -18,9 +18,9 @@ type around struct {
 	rows    int    // read so far
 }
 
-// HeaderLine returns the line of head, the first bytes of an unpacked file, that a Table takes for its header: the first that is
-// not blank, that does not name the separator ("sep=;"), that is no comment with # and that is not drawn ("-----+-----"). It has
-// no line end and no byte order mark; nil = there is none.
+// HeaderLine returns the line of head, the first bytes of an unpacked file, that a Table takes for its header: the
+// first that is not blank, that does not name the separator ("sep=;"), that is no comment with # and that is not drawn
+// ("-----+-----"). It has no line end and no byte order mark; nil = there is none.
 func HeaderLine(head []byte) []byte {
 	t := &Table{lines: NewLines(bytes.NewReader(head), ""), delimiter: ','}
 	line, err := t.header(&TableOptions{})
@@ -85,7 +85,8 @@ func (t *Table) comment(line []byte) bool {
 		return false
 	}
 	n := t.width(line, t.delimiter)
-	if n == len(t.columns) || n < 0 && t.breaks && bytes.Count(line, []byte(`"`))%2 == 1 { // the row may go on after the line
+	// the row may go on after the line
+	if n == len(t.columns) || n < 0 && t.breaks && bytes.Count(line, []byte(`"`))%2 == 1 {
 		t.hashed = true
 		return false
 	}
@@ -101,7 +102,8 @@ func (t *Table) width(line []byte, delimiter byte) int {
 	return len(row.fields)
 }
 
-// drawn reports whether a line holds nothing but what is drawn between the rows of a table, as in "-----+-----" or "|---|---|".
+// drawn reports whether a line holds nothing but what is drawn between the rows of a table, as in "-----+-----" or
+// "|---|---|".
 func drawn(line []byte) bool {
 	lines, crosses := false, false
 	for i, c := range line {

@@ -36,15 +36,19 @@ func whole(text string) (string, error) {
 func TestWhatProgramsWriteAroundATableIsNoRow(t *testing.T) {
 	const rows = "1/2\n3/4\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"sep": {"sep=;\na;b\n1;2\n3;4\n", rows}, "SEP in quotes": {"\ufeff\"SEP=,\"\r\na,b\r\n1,2\r\n3,4\r\n", rows}, "sep of a tab": {"sep=\t\na\tb\n1\t2\n3\t4\n", rows},
-		"a rare sep": {"sep=^\na^b\n1^2\n3^4\n", rows}, "CR only": {"a,b\r1,2\r3,4\r", rows}, "CR only, no last": {"a,b\r1,2\r3,4", rows}, "CR only, sep": {"sep=;\ra;b\r1;2\r3;4", rows},
-		"comments": {"# exported\n#\n# by ops\na,b\n1,2\n# half\n3,4\n# end of export, 2, rows\n", rows}, "a comment that ends the file": {"a,b\n1,2\n3,4\n# end", rows},
+		"sep": {"sep=;\na;b\n1;2\n3;4\n", rows}, "SEP in quotes": {"\ufeff\"SEP=,\"\r\na,b\r\n1,2\r\n3,4\r\n", rows},
+		"sep of a tab": {"sep=\t\na\tb\n1\t2\n3\t4\n", rows},
+		"a rare sep":   {"sep=^\na^b\n1^2\n3^4\n", rows}, "CR only": {"a,b\r1,2\r3,4\r", rows},
+		"CR only, no last": {"a,b\r1,2\r3,4", rows}, "CR only, sep": {"sep=;\ra;b\r1;2\r3;4", rows},
+		"comments":                     {"# exported\n#\n# by ops\na,b\n1,2\n# half\n3,4\n# end of export, 2, rows\n", rows},
+		"a comment that ends the file": {"a,b\n1,2\n3,4\n# end", rows},
 		"a comment of as many fields before a header": {"# x\na,b\n1,2\n3,4\n", rows},
 		"ids with #":     {"a,b\n#1,2\n#3,4\n", "#1/2\n#3/4\n"},
 		"a quoted break": {"a,b\n#1,\"x\ny\"\n", "#1/x\ny\n"},
-		"psql":           {" a | b \n---+---\n 1 | 2\n 3 | 4\n(2 rows)\n\n", rows}, "psql, one row": {"a,b\n1,2\n(1 row)\n", "1/2\n"},
-		"mysql":    {"+---+---+\n| a | b |\n+---+---+\n| 1 | 2 |\n| 3 | 4 |\n+---+---+\n", rows},
-		"Markdown": {"| a | b |\n|---|--:|\n| 1 | 2 |\n| 3 | 4 |\n", rows},
+		"psql":           {" a | b \n---+---\n 1 | 2\n 3 | 4\n(2 rows)\n\n", rows},
+		"psql, one row":  {"a,b\n1,2\n(1 row)\n", "1/2\n"},
+		"mysql":          {"+---+---+\n| a | b |\n+---+---+\n| 1 | 2 |\n| 3 | 4 |\n+---+---+\n", rows},
+		"Markdown":       {"| a | b |\n|---|--:|\n| 1 | 2 |\n| 3 | 4 |\n", rows},
 	} {
 		if got, err := whole(c.text); got != c.want || err != nil {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -53,7 +57,8 @@ func TestWhatProgramsWriteAroundATableIsNoRow(t *testing.T) {
 }
 
 func TestAHeaderMayBeginWithAHash(t *testing.T) {
-	for _, text := range []string{"#n,a,b\n0,1,2\n", "#n,a,b\n\"x,y\",1,2\n", "#n,a,b\n\"x\ny\",1,2\n", "# made\n#n,a,b\n0,1,2\n"} {
+	for _, text := range []string{"#n,a,b\n0,1,2\n", "#n,a,b\n\"x,y\",1,2\n", "#n,a,b\n\"x\ny\",1,2\n",
+		"# made\n#n,a,b\n0,1,2\n"} {
 		if got, err := whole(text); got != "1/2\n" || err != nil {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
@@ -88,7 +93,8 @@ func TestATableThatIsNotWholeIsAFault(t *testing.T) {
 }
 
 func TestTheHeaderOfAFile(t *testing.T) {
-	for text, want := range map[string]string{"\ufeff\n a,b \r\n1,2": " a,b ", "sep=;\r\n# x\r\na;b": "a;b", "a,b\r1,2": "a,b", "+--+--+\n|a|b|\n": "|a|b|", "": ""} {
+	for text, want := range map[string]string{"\ufeff\n a,b \r\n1,2": " a,b ", "sep=;\r\n# x\r\na;b": "a;b",
+		"a,b\r1,2": "a,b", "+--+--+\n|a|b|\n": "|a|b|", "": ""} {
 		if got := string(HeaderLine([]byte(text))); got != want {
 			t.Errorf("%q: %q", text, got)
 		}

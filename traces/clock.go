@@ -8,9 +8,9 @@ import (
 )
 
 // ParseDate reads a date of ISO 8601 with the year first, such as "2024-03-01T12:00:00Z", "2024-03-01 12:00:00.25",
-// "2024-03-01 12:00+01:00" or "2024-03-01", as the time since 1970. zoned reports whether the date names its zone; one that
-// does not is read as if its clock showed UTC, which is right for differences. Years are 1970 to 2199. Decimals of a second
-// beyond nine are cut off. It allocates nothing and takes a tenth of time.Parse's time.
+// "2024-03-01 12:00+01:00" or "2024-03-01", as the time since 1970. zoned reports whether the date names its zone; one
+// that does not is read as if its clock showed UTC, which is right for differences. Years are 1970 to 2199. Decimals of
+// a second beyond nine are cut off. It allocates nothing and takes a tenth of time.Parse's time.
 func ParseDate(b []byte) (at time.Duration, zoned, ok bool) {
 	if len(b) < 10 || b[4] != '-' || b[7] != '-' {
 		return 0, false, false
@@ -65,7 +65,8 @@ func ParseDate(b []byte) (at time.Duration, zoned, ok bool) {
 	return at, ok, ok && at >= 0
 }
 
-// zone reads "Z", "UTC", "+01", "+0100" or "+01:00", perhaps after a blank, as the time by which that clock is ahead of UTC.
+// zone reads "Z", "UTC", "+01", "+0100" or "+01:00", perhaps after a blank, as the time by which that clock is ahead of
+// UTC.
 func zone(b []byte) (time.Duration, bool) {
 	if len(b) > 1 && b[0] == ' ' {
 		b = b[1:]
@@ -96,8 +97,9 @@ func zone(b []byte) (time.Duration, bool) {
 }
 
 // ParseDuration reads a length of time as programs write it: with units ("1h30m", "2d4h", "90s"), as a clock shows it
-// ("02:03:04", "100:00:00.5"), and with days before that as Slurm ("1-02:03:04") and Python ("1 day, 2:03:04") write them. A
-// plain number is none of these: its unit is the caller's to know. Nor is "02:03", which may be minutes or hours.
+// ("02:03:04", "100:00:00.5"), and with days before that as Slurm ("1-02:03:04") and Python ("1 day, 2:03:04") write
+// them. A plain number is none of these: its unit is the caller's to know. Nor is "02:03", which may be minutes or
+// hours.
 func ParseDuration(b []byte) (time.Duration, bool) {
 	if bytes.IndexByte(b, ':') < 0 {
 		if n, unit, ok := bytes.Cut(b, []byte{' '}); ok && isDays(unit) { // "2 days"
@@ -208,8 +210,8 @@ func units(s string) (time.Duration, bool) {
 	return total + d, true
 }
 
-// Between returns the time from start to end; ok is false if end comes first. Where times have no zone, an end up to an hour
-// before its start is taken to be in the hour that occurs twice when clocks are set back for winter.
+// Between returns the time from start to end; ok is false if end comes first. Where times have no zone, an end up to an
+// hour before its start is taken to be in the hour that occurs twice when clocks are set back for winter.
 func Between(start, end time.Duration, zoneless bool) (d time.Duration, ok bool) {
 	if end < start && zoneless && start-end <= time.Hour {
 		end += time.Hour

@@ -16,7 +16,8 @@ func TestSecondsAreExact(t *testing.T) {
 		in   string
 		want time.Duration
 	}{
-		{"66.0", 66 * time.Second}, {"0.25", 250 * time.Millisecond}, {"1e3", 1000 * time.Second}, {"1.5E-3", 1500 * time.Microsecond},
+		{"66.0", 66 * time.Second}, {"0.25", 250 * time.Millisecond}, {"1e3", 1000 * time.Second},
+		{"1.5E-3", 1500 * time.Microsecond},
 		{"+7", 7 * time.Second}, {"-0.5", -500 * time.Millisecond}, {".5", 500 * time.Millisecond}, {"5.", 5 * time.Second},
 		{"0.1", 100 * time.Millisecond}, {"0.3", 300 * time.Millisecond}, {"1234567.000000001", 1234567*time.Second + 1},
 		{"475.00000000000006", 475 * time.Second}, {"0.0000000005", 1}, {"0.00000000049999", 0}, {"-0.0000000005", -1},
@@ -31,12 +32,14 @@ func TestSecondsAreExact(t *testing.T) {
 }
 
 func TestSecondsRefusesWhatIsNoTime(t *testing.T) {
-	for _, s := range []string{"", " 1", "1 ", "1s", "NaN", "inf", "-Inf", "0x10", "1_000", "1,5", "1.2.3", ".", "-", "+", "e5", "1e", "1e+", "--1", "1e5.0", "１"} {
+	for _, s := range []string{"", " 1", "1 ", "1s", "NaN", "inf", "-Inf", "0x10", "1_000", "1,5", "1.2.3", ".", "-", "+",
+		"e5", "1e", "1e+", "--1", "1e5.0", "１"} {
 		if d, err := seconds(s); err == nil || !strings.Contains(err.Error(), "not a decimal number of seconds") {
 			t.Errorf("Seconds(%q) = %v, %v", s, d, err)
 		}
 	}
-	for _, s := range []string{"9223372036.854775808", "1e10", "-1e300", "1e999999999999999999999", strings.Repeat("9", 100000)} {
+	for _, s := range []string{"9223372036.854775808", "1e10", "-1e300", "1e999999999999999999999",
+		strings.Repeat("9", 100000)} {
 		d, err := seconds(s)
 		if err == nil || !strings.Contains(err.Error(), "292 years") {
 			t.Errorf("Seconds(%.40q) = %v, %v", s, d, err)

@@ -14,5 +14,6 @@
 //
 // A broken row ends the reading with a *RowError. A row that is well formed but is not a job to run, such as one
 // without a run time, is left out and counted by reason (Skips). Readers convert to the units of Job: times are
-// time.Duration, shares and cores thousandths, memory bytes. docs/reference/traces has a page with the columns of every format.
+// time.Duration, shares and cores thousandths, memory bytes. docs/reference/traces has a page with the columns of every
+// format.
 package traces

@@ -15,9 +15,9 @@ import (
 	"clustergym/internal/ordinary"
 )
 
-// Files opens the files that readers are told to read. Nil opens any path with the rights of the process, pipes included:
-// that is for a user who names their own files. The others are for names that a stranger gave: they open ordinary files
-// only and never wait for anything. Safe for concurrent use.
+// Files opens the files that readers are told to read. Nil opens any path with the rights of the process, pipes
+// included: that is for a user who names their own files. The others are for names that a stranger gave: they open
+// ordinary files only and never wait for anything. Safe for concurrent use.
 type Files struct {
 	root *os.Root // nil = any path
 }
@@ -25,8 +25,8 @@ type Files struct {
 // OrdinaryFiles opens ordinary files at any path.
 func OrdinaryFiles() *Files { return &Files{} }
 
-// FilesIn opens ordinary files in and below dir; paths are relative to it. A link is followed if it is relative and does not
-// lead out of dir. dir stays the folder that it is now, even if it is renamed.
+// FilesIn opens ordinary files in and below dir; paths are relative to it. A link is followed if it is relative and
+// does not lead out of dir. dir stays the folder that it is now, even if it is renamed.
 func FilesIn(dir string) (*Files, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -143,10 +143,10 @@ func openAny(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// Open opens a trace for reading. It recognises gzip, zstd, bzip2 and a zip of one file by the first bytes, not by the name,
-// and unpacks them. A file of another kind, such as xz, Parquet or a web page, is an *OpenError that names the kind. A
-// packed file that is cut short or damaged gives an error from Read that says so, never a short trace. Once ctx is done,
-// reading fails. The caller closes the result, which is not safe for concurrent use.
+// Open opens a trace for reading. It recognises gzip, zstd, bzip2 and a zip of one file by the first bytes, not by the
+// name, and unpacks them. A file of another kind, such as xz, Parquet or a web page, is an *OpenError that names the
+// kind. A packed file that is cut short or damaged gives an error from Read that says so, never a short trace. Once ctx
+// is done, reading fails. The caller closes the result, which is not safe for concurrent use.
 func (f *Files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	file, err := f.Raw(ctx, path)
 	if err != nil {
@@ -165,8 +165,8 @@ func (f *Files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	return u, nil
 }
 
-// List returns the files in and below the folder at path whose paths keep takes, in lexical order; a folder that is linked
-// to is not entered. If path is a file, it is the list.
+// List returns the files in and below the folder at path whose paths keep takes, in lexical order; a folder that is
+// linked to is not entered. If path is a file, it is the list.
 func (f *Files) List(ctx context.Context, at string, keep func(path string) bool) ([]string, error) {
 	st, err := f.Stat(at)
 	if err != nil {

@@ -5,8 +5,8 @@ import "bytes"
 // foreignHead is how many first bytes of a file tell its kind; tar has its mark the latest.
 const foreignHead = 512
 
-// foreignKinds are kinds of files that people name in place of a trace and that no reader here can take, by the bytes at
-// one place of them.
+// foreignKinds are kinds of files that people name in place of a trace and that no reader here can take, by the bytes
+// at one place of them.
 var foreignKinds = []struct {
 	at          int
 	magic, says string
@@ -24,13 +24,17 @@ var foreignKinds = []struct {
 	{0, "PAR1", "this is a Parquet file; write it as CSV, as pandas.read_parquet(FILE).to_csv(NEW, index=False) does"},
 	{0, "PARE", "this is an encrypted Parquet file; write its table as CSV"},
 	{0, "ORC", "this is an ORC file; write it as CSV, as pandas.read_orc(FILE).to_csv(NEW, index=False) does"},
-	{0, "ARROW1\x00", "this is an Arrow or Feather file; write it as CSV, as pandas.read_feather(FILE).to_csv(NEW, index=False) does"},
+	{0, "ARROW1\x00",
+		"this is an Arrow or Feather file; write it as CSV, as pandas.read_feather(FILE).to_csv(NEW, index=False) does"},
 	{0, "FEA1", "this is a Feather file; write it as CSV, as pandas.read_feather(FILE).to_csv(NEW, index=False) does"},
 	{0, "\xff\xff\xff\xff", "this is a stream of Arrow records, or no text at all; write its table as CSV"},
 	{0, "Obj\x01", "this is an Avro file; write it as CSV"},
-	{0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "this is a document of an older Excel or Office; save its sheet as CSV in UTF-8"},
-	{0, "SQLite format 3\x00", "this is an SQLite database; write its table as CSV, as sqlite3 -header -csv FILE 'select …' does"},
-	{0, "\x89HDF\r\n\x1a\n", "this is an HDF5 file; write its table as CSV, as pandas.read_hdf(FILE).to_csv(NEW, index=False) does"},
+	{0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+		"this is a document of an older Excel or Office; save its sheet as CSV in UTF-8"},
+	{0, "SQLite format 3\x00",
+		"this is an SQLite database; write its table as CSV, as sqlite3 -header -csv FILE 'select …' does"},
+	{0, "\x89HDF\r\n\x1a\n",
+		"this is an HDF5 file; write its table as CSV, as pandas.read_hdf(FILE).to_csv(NEW, index=False) does"},
 	{0, "CDF\x01", "this is a NetCDF file; write its table as CSV"},
 	{0, "CDF\x02", "this is a NetCDF file; write its table as CSV"},
 	{0, "\x93NUMPY", "this is a NumPy array; write its table as CSV"},
@@ -51,7 +55,8 @@ var foreignKinds = []struct {
 	{0, "GIF8", "this is an image"},
 	{0, "\x7fELF", "this is a program"},
 	{0, "\x00asm", "this is a program"},
-	{0, "version https://git-lfs.github.com/spec/", "this is the pointer of Git LFS to a file that is not here; git lfs pull fetches it"},
+	{0, "version https://git-lfs.github.com/spec/",
+		"this is the pointer of Git LFS to a file that is not here; git lfs pull fetches it"},
 	{0, "../.git/annex/objects/", annexed},
 	{0, ".git/annex/objects/", annexed},
 	{0, "/annex/objects/", annexed},
@@ -59,13 +64,15 @@ var foreignKinds = []struct {
 }
 
 const (
-	pickled = "this is a pickle of Python; write its table as CSV, as pandas.read_pickle(FILE).to_csv(NEW, index=False) does (a pickle can run code: open only your own)"
+	pickled = "this is a pickle of Python; write its table as CSV, as pandas.read_pickle(FILE).to_csv(NEW, index=False) " +
+		"does (a pickle can run code: open only your own)"
 	rData   = "this is a file of R's data; write its table as CSV, as write.csv(x, NEW, row.names = FALSE) does"
 	annexed = "this is the pointer of git-annex to a file that is not here; git annex get fetches it"
 )
 
 // words are marks of kinds that the header of a table could have too.
-var words = map[string]bool{"ustar": true, "PAR1": true, "PARE": true, "ORC": true, "FEA1": true, "LZIP": true, "GIF8": true}
+var words = map[string]bool{"ustar": true, "PAR1": true, "PARE": true, "ORC": true, "FEA1": true, "LZIP": true,
+	"GIF8": true}
 
 // binary reports whether a character is one that no text has.
 func binary(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' }
@@ -73,7 +80,8 @@ func binary(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r'
 // foreign says what kind of file begins with head if it is one that no reader here can take, else "".
 func foreign(head []byte) string {
 	for _, k := range foreignKinds {
-		if len(head) > k.at && bytes.HasPrefix(head[k.at:], []byte(k.magic)) && (!words[k.magic] || bytes.ContainsFunc(head, binary)) {
+		if len(head) > k.at && bytes.HasPrefix(head[k.at:], []byte(k.magic)) &&
+			(!words[k.magic] || bytes.ContainsFunc(head, binary)) {
 			return k.says
 		}
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 func TestOrderByHand(t *testing.T) {
-	g := &Graph{Tasks: make([]Task, 5), Edges: []Edge{{Parent: 3, Child: 0}, {Parent: 0, Child: 1}, {Parent: 3, Child: 1}, {Parent: 2, Child: 4}}}
+	g := &Graph{Tasks: make([]Task, 5),
+		Edges: []Edge{{Parent: 3, Child: 0}, {Parent: 0, Child: 1}, {Parent: 3, Child: 1}, {Parent: 2, Child: 4}}}
 	if got, ok := g.Order([]int32{9}); !ok || !slices.Equal(got, []int32{9, 2, 4, 3, 0, 1}) {
 		t.Errorf("%v, %v", got, ok)
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// MaxTime is the latest time and the longest work that a run takes, 146 years. It is half of what a time.Duration holds, so
-// that the sum of two times is always one.
+// MaxTime is the latest time and the longest work that a run takes, 146 years. It is half of what a time.Duration
+// holds, so that the sum of two times is always one.
 const MaxTime = math.MaxInt64 / 2
 
 // Job is one row of a workload, as recorded or generated. It never changes after creation; what happens to a
@@ -17,8 +17,8 @@ type Job struct {
 	User  string // "" when the trace does not say; likewise VC and Model
 	VC    string // virtual cluster or queue
 	Model string
-	// Name is that of the job, its script or its executable, as in the file: jobs of one user with one name are repetitions
-	// of each other. "" = not given.
+	// Name is that of the job, its script or its executable, as in the file: jobs of one user with one name are
+	// repetitions of each other. "" = not given.
 	Name  string
 	Group string // group of users, or a tag that the trace gives recurring jobs; "" = not given
 
@@ -41,8 +41,8 @@ type Job struct {
 	// that sets Work of such a job must set Deadline too.
 	SLO    float64
 	Status Status
-	// Assumed says that Estimate is no requested time: the reader has set it to Work, for orders and back-filling that need
-	// one. Predictors of run times must not look at it.
+	// Assumed says that Estimate is no requested time: the reader has set it to Work, for orders and back-filling that
+	// need one. Predictors of run times must not look at it.
 	Assumed bool
 
 	Profile *Profile // of the model; nil = not known
@@ -52,8 +52,8 @@ type Job struct {
 // MaxGPUs is the largest gang that readers accept. It keeps sums of demands in thousandths far inside an int64.
 const MaxGPUs = 1 << 30
 
-// CheckTimes returns an error if a time of j is not one that a run takes: from 0 to MaxTime. A deadline may be later, as
-// it only is compared.
+// CheckTimes returns an error if a time of j is not one that a run takes: from 0 to MaxTime. A deadline may be later,
+// as it only is compared.
 func (j *Job) CheckTimes() error {
 	for _, t := range []struct {
 		what string

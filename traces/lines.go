@@ -27,8 +27,8 @@ func NewLines(r io.Reader, file string) *Lines {
 	return &Lines{file: file, r: bufio.NewReaderSize(r, 1<<16), end: '\n'}
 }
 
-// slice returns the bytes up to the next line end, as bufio.Reader.ReadSlice does. Where the first of them hold no LF but a CR,
-// lines end in CR, as old spreadsheets write them.
+// slice returns the bytes up to the next line end, as bufio.Reader.ReadSlice does. Where the first of them hold no LF
+// but a CR, lines end in CR, as old spreadsheets write them.
 func (l *Lines) slice() ([]byte, error) {
 	b, err := l.r.ReadSlice(l.end)
 	if l.line != 1 || l.end == '\r' || err != io.EOF && err != bufio.ErrBufferFull {
@@ -42,9 +42,9 @@ func (l *Lines) slice() ([]byte, error) {
 	return l.r.ReadSlice(l.end)
 }
 
-// Next returns the next line without its line end (LF, CR LF, or CR in a file without LF), and io.EOF after the last one. A
-// byte order mark before the first line is dropped. The bytes are valid until the next call. A failure of the underlying reader is
-// wrapped with file and line; a line beyond MaxLine is a *RowError.
+// Next returns the next line without its line end (LF, CR LF, or CR in a file without LF), and io.EOF after the last
+// one. A byte order mark before the first line is dropped. The bytes are valid until the next call. A failure of the
+// underlying reader is wrapped with file and line; a line beyond MaxLine is a *RowError.
 func (l *Lines) Next() ([]byte, error) {
 	l.line++
 	b, err := l.slice()

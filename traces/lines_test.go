@@ -37,7 +37,8 @@ func TestAFileWithoutLineEndsIsAFaultAndNotAFullMemory(t *testing.T) {
 	}
 	_, err := l.Next()
 	var row *RowError
-	if !errors.As(err, &row) || row.Line != 2 || row.File != "big" || !strings.Contains(row.Want, "1048576") || len(err.Error()) > 1000 {
+	if !errors.As(err, &row) || row.Line != 2 || row.File != "big" || !strings.Contains(row.Want, "1048576") ||
+		len(err.Error()) > 1000 {
 		t.Errorf("%v", err)
 	}
 }
@@ -116,8 +117,10 @@ func TestANameInUseStaysOneString(t *testing.T) {
 }
 
 func TestParseStatusKnowsTheWordsInUse(t *testing.T) {
-	for s, want := range map[string]Status{"completed": Completed, "Pass": Completed, "COMPLETE": Completed, "Killed": Cancelled, "canceled": Cancelled,
-		"cancelled": Cancelled, "Failed": Failed, "": StatusUnknown, " ": StatusUnknown, "Running": StatusUnknown, "fail done": StatusUnknown, "unknown": StatusUnknown} {
+	for s, want := range map[string]Status{"completed": Completed, "Pass": Completed, "COMPLETE": Completed,
+		"Killed": Cancelled, "canceled": Cancelled,
+		"cancelled": Cancelled, "Failed": Failed, "": StatusUnknown, " ": StatusUnknown, "Running": StatusUnknown,
+		"fail done": StatusUnknown, "unknown": StatusUnknown} {
 		if got := ParseStatus(s); got != want {
 			t.Errorf("ParseStatus(%q) = %v, want %v", s, got, want)
 		}

@@ -137,7 +137,8 @@ func (u *unpacked) wrap(err error) error {
 	case u.what == "":
 		return openError(u.path, err)
 	case errors.Is(err, errTrailing):
-		return &OpenError{u.path, "after the " + u.what + " stream the file has something else; it was written over or joined with another file", err}
+		return &OpenError{u.path, "after the " + u.what +
+			" stream the file has something else; it was written over or joined with another file", err}
 	}
 	return damaged(u.path, u.what, err)
 }

@@ -59,12 +59,15 @@ func TestFilesOfEveryPackerAreUnpacked(t *testing.T) {
 		want string
 	}{
 		"bzip2": {b, small}, "two bzip2 streams": {append(bytes.Clone(b), b...), small + small},
-		"zip": {zipped(t, "a/jobs.csv", small), small}, "zip with folders": {zipped(t, "a/", "", "__MACOSX/._j", "x", "a/.DS_Store", "y", "a/j.csv", small), small},
-		"gzip in zip":  {zipped(t, "jobs.csv.gz", string(gz)), small},
-		"zstd in gzip": {gzOfZst, small},
-		"padded gzip":  {append(bytes.Clone(gz), zeros...), small}, "padded with one zero": {append(bytes.Clone(gz), 0), small},
-		"padded two members": {append(append(bytes.Clone(gz), gz...), zeros...), small + small},
-		"padded zstd":        {append(bytes.Clone(zst), zeros...), small}, "padded frames": {append(append(bytes.Clone(zst), zst...), zeros...), small + small},
+		"zip": {zipped(t, "a/jobs.csv", small), small}, "zip with folders": {zipped(t, "a/", "", "__MACOSX/._j", "x",
+			"a/.DS_Store", "y", "a/j.csv", small), small},
+		"gzip in zip":          {zipped(t, "jobs.csv.gz", string(gz)), small},
+		"zstd in gzip":         {gzOfZst, small},
+		"padded gzip":          {append(bytes.Clone(gz), zeros...), small},
+		"padded with one zero": {append(bytes.Clone(gz), 0), small},
+		"padded two members":   {append(append(bytes.Clone(gz), gz...), zeros...), small + small},
+		"padded zstd":          {append(bytes.Clone(zst), zeros...), small}, "padded frames": {append(append(bytes.Clone(zst),
+			zst...), zeros...), small + small},
 		"padded bzip2":            {append(bytes.Clone(b), zeros...), small},
 		"a header that names ORC": {[]byte("ORCID,PAR1\n1,2\n"), "ORCID,PAR1\n1,2\n"},
 	} {
@@ -84,7 +87,8 @@ func TestWhatFollowsAPackedStreamIsAnError(t *testing.T) {
 				t.Errorf("%s and %q: %v", name, tail, err)
 			}
 		}
-		if _, err := opened(t, c[:len(c)-3]); err == nil || !strings.Contains(err.Error(), "the "+name+" stream is cut short or damaged") {
+		if _, err := opened(t, c[:len(c)-3]); err == nil ||
+			!strings.Contains(err.Error(), "the "+name+" stream is cut short or damaged") {
 			t.Errorf("%s cut short: %v", name, err)
 		}
 	}
@@ -101,19 +105,32 @@ func TestFilesOfOtherKindsAreNamed(t *testing.T) {
 	locked[at+8] |= 1
 	cut := zipped(t, "a.csv", small)
 	for name, c := range map[string]struct{ head, want string }{
-		"xz": {"\xfd7zXZ\x00\x00\x04", "this is an xz file; unpack it: xz -dc FILE > NEW"}, "7z": {"7z\xbc\xaf\x27\x1c\x00", "7-Zip"},
-		"tar": {strings.Repeat("a\x00", 128) + "\x00ustar\x0000", "tar archive"}, "tar in gzip": {string(gz), "inside gzip this is a tar archive"},
-		"parquet": {"PAR1\x15\x04\x15", "Parquet"}, "orc": {"ORC\n\x0b\n\x03", "ORC"}, "arrow": {"ARROW1\x00\x00", "Arrow or Feather"},
-		"feather": {"FEA1\x00\x00", "Feather"}, "arrow stream": {"\xff\xff\xff\xff\x70\x00", "Arrow"}, "xls": {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00", "Excel"},
-		"xlsx": {string(zipped(t, "[Content_Types].xml", "", "xl/workbook.xml", "")), "this is an Excel workbook; save its sheet as CSV UTF-8"},
-		"ods":  {string(zipped(t, "mimetype", "", "content.xml", "")), "OpenDocument"}, "sqlite": {"SQLite format 3\x00", "SQLite"},
-		"hdf5": {"\x89HDF\r\n\x1a\n", "HDF5"}, "pickle": {"\x80\x04\x95\x10", "pickle"}, "pdf": {"%PDF-1.7", "PDF"},
-		"html": {"\n<!DOCTYPE html>\n<title>404", "web page"}, "html without doctype": {"\xef\xbb\xbf<HTML><body>", "web page"}, "xml": {"<?xml version='1.0'?><Error>", "this is XML"},
-		"lfs": {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "Git LFS"}, "annex": {"/annex/objects/SHA256E-s1--0\n", "git-annex"},
-		"404": {"404: Not Found", "not there"}, "numpy": {"\x93NUMPY\x01\x00", "NumPy"}, "r": {"RDX3\nX\n", "R's data"},
-		"empty zip": {string(zipped(t)), "zip without a file"}, "two files": {string(zipped(t, "a.csv", small, "b.csv", small)), "zip of 2 files"},
-		"encrypted": {string(locked), "encrypted"}, "cut zip": {string(cut[:len(cut)-9]), "the zip stream is cut short or damaged"},
-		"zip in gzip":       {func() string { z, _ := packed(t, string(zipped(t, "a.csv", small))); return string(z) }(), "zip inside another file"},
+		"xz":          {"\xfd7zXZ\x00\x00\x04", "this is an xz file; unpack it: xz -dc FILE > NEW"},
+		"7z":          {"7z\xbc\xaf\x27\x1c\x00", "7-Zip"},
+		"tar":         {strings.Repeat("a\x00", 128) + "\x00ustar\x0000", "tar archive"},
+		"tar in gzip": {string(gz), "inside gzip this is a tar archive"},
+		"parquet":     {"PAR1\x15\x04\x15", "Parquet"}, "orc": {"ORC\n\x0b\n\x03", "ORC"},
+		"arrow":   {"ARROW1\x00\x00", "Arrow or Feather"},
+		"feather": {"FEA1\x00\x00", "Feather"}, "arrow stream": {"\xff\xff\xff\xff\x70\x00", "Arrow"},
+		"xls": {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00", "Excel"},
+		"xlsx": {string(zipped(t, "[Content_Types].xml", "", "xl/workbook.xml", "")),
+			"this is an Excel workbook; save its sheet as CSV UTF-8"},
+		"ods":    {string(zipped(t, "mimetype", "", "content.xml", "")), "OpenDocument"},
+		"sqlite": {"SQLite format 3\x00", "SQLite"},
+		"hdf5":   {"\x89HDF\r\n\x1a\n", "HDF5"}, "pickle": {"\x80\x04\x95\x10", "pickle"}, "pdf": {"%PDF-1.7", "PDF"},
+		"html":                 {"\n<!DOCTYPE html>\n<title>404", "web page"},
+		"html without doctype": {"\xef\xbb\xbf<HTML><body>", "web page"},
+		"xml":                  {"<?xml version='1.0'?><Error>", "this is XML"},
+		"lfs":                  {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "Git LFS"},
+		"annex":                {"/annex/objects/SHA256E-s1--0\n", "git-annex"},
+		"404":                  {"404: Not Found", "not there"}, "numpy": {"\x93NUMPY\x01\x00", "NumPy"},
+		"r":         {"RDX3\nX\n", "R's data"},
+		"empty zip": {string(zipped(t)), "zip without a file"}, "two files": {string(zipped(t, "a.csv", small, "b.csv",
+			small)), "zip of 2 files"},
+		"encrypted": {string(locked), "encrypted"},
+		"cut zip":   {string(cut[:len(cut)-9]), "the zip stream is cut short or damaged"},
+		"zip in gzip": {func() string { z, _ := packed(t, string(zipped(t, "a.csv", small))); return string(z) }(),
+			"zip inside another file"},
 		"packed four times": {string(deep), "packed more than three times"},
 	} {
 		_, err := opened(t, []byte(c.head))

@@ -49,7 +49,8 @@ func TestOpenFileUnpacksByContentNotByName(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		{"plain.gz", []byte(text), text}, {"packed.csv", gz, text}, {"a.gz", gz, text}, {"a.zst", zst, text}, {"b.txt", zst, text},
+		{"plain.gz", []byte(text), text}, {"packed.csv", gz, text}, {"a.gz", gz, text}, {"a.zst", zst, text},
+		{"b.txt", zst, text},
 		{"two.gz", two, text + text}, {"empty", nil, ""}, {"tiny", []byte("a"), "a"},
 		{"skippable.zst", append([]byte{0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9}, zst...), text},
 	} {
@@ -78,7 +79,8 @@ func TestATraceCutShortIsAnErrorAtEveryLength(t *testing.T) {
 				_, err = io.ReadAll(f)
 				f.Close()
 			}
-			if err == nil || !strings.Contains(err.Error(), "the "+name+" stream is cut short or damaged") || !strings.Contains(err.Error(), "cut:") {
+			if err == nil || !strings.Contains(err.Error(), "the "+name+" stream is cut short or damaged") ||
+				!strings.Contains(err.Error(), "cut:") {
 				t.Fatalf("%s of %d bytes cut to %d: %v", name, len(b), n, err)
 			}
 		}

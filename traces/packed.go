@@ -18,8 +18,8 @@ import (
 // errTrailing says that something else than zeros and further streams follows a packed stream.
 var errTrailing = errors.New("what follows is not packed")
 
-// gunzip reads gzip members one after the other. Zeros after the last are padding of tapes and block devices, which gzip
-// ignores too; anything else is an error.
+// gunzip reads gzip members one after the other. Zeros after the last are padding of tapes and block devices, which
+// gzip ignores too; anything else is an error.
 type gunzip struct {
 	b   *bufio.Reader
 	z   *gzip.Reader

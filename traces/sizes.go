@@ -23,10 +23,10 @@ const FewestJobs = 10 * fewestJobs
 // windowGoals are the numbers of windows of the validation and the test part that are wanted, the best first.
 var windowGoals = [...]struct{ validation, test int }{{4, 8}, {2, 4}, {1, 2}, {1, 1}}
 
-// Fit returns how n jobs are cut so that every part has windows: four for validation and eight for the test where that is
-// possible, otherwise fewer. Windows are as long as they can be then, and not longer than most says; the warm-up keeps its
-// share of the window where it can. keepLength and keepWarm mean that most.Length and most.Warm are not to be changed. ok is
-// false if no cut gives every part a window.
+// Fit returns how n jobs are cut so that every part has windows: four for validation and eight for the test where that
+// is possible, otherwise fewer. Windows are as long as they can be then, and not longer than most says; the warm-up
+// keeps its share of the window where it can. keepLength and keepWarm mean that most.Length and most.Warm are not to be
+// changed. ok is false if no cut gives every part a window.
 func Fit(n int, most Cut, keepLength, keepWarm bool) (c Cut, ok bool) {
 	for _, shortest := range [...]int{usefulJobs, fewestJobs} {
 		shortest = min(shortest, most.Length)
@@ -73,7 +73,9 @@ type TooFewError struct {
 
 func (e *TooFewError) Error() string {
 	share := [...]int{7, 1, 2}[e.Part]
-	return fmt.Sprintf("too few jobs: the %s part (%d0 %%) has %d of the %d; one window of %d with %d before it in every part needs %d jobs in all; %s",
+	return fmt.Sprintf(
+		"too few jobs: the %s part (%d0 %%) has %d of the %d; one window of %d with %d before it in every part needs %d "+
+			"jobs in all; %s",
 		e.Part, share, e.Have, e.Jobs, e.Cut.Length, e.Cut.Warm, e.Need, e.want())
 }
 

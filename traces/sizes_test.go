@@ -70,7 +70,8 @@ func TestTooFewJobsNameWindowsThatWouldDo(t *testing.T) {
 		jobs, length, warm int
 		want               string
 	}{
-		{600, 256, 256, "too few jobs: the training part (70 %) has 420 of the 600; one window of 256 with 256 before it in every part needs 5114 jobs in all; want window 16 and warm 16, or less"},
+		{600, 256, 256,
+			"too few jobs: the training part (70 %) has 420 of the 600; one window of 256 with 256 before it in every part needs 5114 jobs in all; want window 16 and warm 16, or less"},
 		{40, 32, 0, "want at least 100 jobs, or window 4"},
 		{5, 32, 32, "want at least 100 jobs"},
 	} {

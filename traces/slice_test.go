@@ -110,7 +110,8 @@ func TestLoadFactorGivesTheLoad(t *testing.T) {
 		jobs []Job
 		gpus int
 		load float64
-	}{{nil, 4, 1}, {jobs[:1], 4, 1}, {jobs, 0, 1}, {jobs, 4, 0}, {jobs, 4, math.NaN()}, {jobs, 4, math.Inf(1)}, {[]Job{{}, {Submit: s}}, 4, 1}} {
+	}{{nil, 4, 1}, {jobs[:1], 4, 1}, {jobs, 0, 1}, {jobs, 4, 0}, {jobs, 4, math.NaN()}, {jobs, 4, math.Inf(1)},
+		{[]Job{{}, {Submit: s}}, 4, 1}} {
 		if f := LoadFactor(c.jobs, c.gpus, c.load); f != 1 {
 			t.Errorf("%d jobs, %d GPUs, load %v: %v, want 1", len(c.jobs), c.gpus, c.load, f)
 		}
@@ -120,7 +121,8 @@ func TestLoadFactorGivesTheLoad(t *testing.T) {
 		jobs := make([]Job, n)
 		area := 0.0
 		for i := range jobs {
-			jobs[i] = Job{Submit: time.Duration(i*i+i) * s, Work: time.Duration(rapid.IntRange(1, 1e6).Draw(t, "work")) * s, GPUs: rapid.IntRange(1, 64).Draw(t, "gpus"), GPUMilli: 1000}
+			jobs[i] = Job{Submit: time.Duration(i*i+i) * s, Work: time.Duration(rapid.IntRange(1, 1e6).Draw(t, "work")) * s,
+				GPUs: rapid.IntRange(1, 64).Draw(t, "gpus"), GPUMilli: 1000}
 			area += jobs[i].Work.Seconds() * float64(jobs[i].GPUs)
 		}
 		scaled, err := ScaleSubmit(nil, jobs, LoadFactor(jobs, 32, 1.1))

@@ -31,8 +31,8 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("%s: got %q, want %s", at, e.Value, e.Want)
 }
 
-// Rows is an optional ability of streams over jobs in memory. Row is Next without a copy: it returns the next job, nil at the
-// end. The job must not change as long as somebody uses it.
+// Rows is an optional ability of streams over jobs in memory. Row is Next without a copy: it returns the next job, nil
+// at the end. The job must not change as long as somebody uses it.
 type Rows interface{ Row() *Job }
 
 // Slice is a Stream over jobs in memory. It does not copy or change them, and implements Rows.

@@ -60,7 +60,8 @@ func (t *Table) quoted(line []byte) (err error) {
 				return err
 			}
 			if i < len(line) && line[i] != t.delimiter {
-				return t.FaultIn("", string(line[i:]), t.named()+" or the end of the line after a closing quote (a quote inside is written twice)")
+				return t.FaultIn("", string(line[i:]),
+					t.named()+" or the end of the line after a closing quote (a quote inside is written twice)")
 			}
 		} else {
 			k := bytes.IndexByte(line[i:], t.delimiter)
@@ -103,11 +104,13 @@ func (t *Table) unquote(line []byte, i int) ([]byte, int, error) {
 			}
 			t.row = append(t.row, '\n')
 			if len(t.row) > MaxLine {
-				return nil, 0, t.FaultIn("", string(t.row[:40]), fmt.Sprintf("a row of at most %d bytes (a quote opened in line %d is not closed)", MaxLine, first))
+				return nil, 0, t.FaultIn("", string(t.row[:40]),
+					fmt.Sprintf("a row of at most %d bytes (a quote opened in line %d is not closed)", MaxLine, first))
 			}
 			var err error
 			if line, err = t.lines.Next(); err == io.EOF {
-				return nil, 0, t.FaultIn("", "the end of the file", fmt.Sprintf("a closing quote for the one opened in line %d", first))
+				return nil, 0, t.FaultIn("", "the end of the file",
+					fmt.Sprintf("a closing quote for the one opened in line %d", first))
 			} else if err != nil {
 				return nil, 0, err
 			}

@@ -9,9 +9,12 @@ import (
 
 func TestSummarizeByHand(t *testing.T) {
 	jobs := []Job{
-		{Submit: 7200 * s, Work: 3600 * s, GPUs: 2, GPUMilli: 1000, User: "b", VC: "x", Name: "train", Group: "g", Estimate: s, Status: Failed},
-		{Submit: 0, Work: 1800 * s, GPUs: 1, GPUMilli: 500, User: "a", Model: "m", Name: "train", Group: "g", Status: Completed},
-		{Submit: 3600 * s, Work: 0, GPUs: 2, GPUMilli: 1000, User: "b", VC: "y", Name: "train", Group: "h", Status: Completed},
+		{Submit: 7200 * s, Work: 3600 * s, GPUs: 2, GPUMilli: 1000, User: "b", VC: "x", Name: "train", Group: "g",
+			Estimate: s, Status: Failed},
+		{Submit: 0, Work: 1800 * s, GPUs: 1, GPUMilli: 500, User: "a", Model: "m", Name: "train", Group: "g",
+			Status: Completed},
+		{Submit: 3600 * s, Work: 0, GPUs: 2, GPUMilli: 1000, User: "b", VC: "y", Name: "train", Group: "h",
+			Status: Completed},
 		{Submit: 3600 * s, Work: 100 * s, GPUs: 0, GPUMilli: 1000, VC: "x", Name: "train"},
 	}
 	got, err := Summarize(&Slice{Jobs: jobs})
@@ -56,9 +59,11 @@ func TestSumsDoNotOverflow(t *testing.T) {
 	if got := SpreadOf(d).Mean; got != math.MaxInt64-2 {
 		t.Errorf("mean %d", got)
 	}
-	jobs := []Job{{Work: math.MaxInt64, GPUs: 1 << 30, GPUMilli: 1000}, {Work: math.MaxInt64, GPUs: 1 << 30, GPUMilli: 1000}}
+	jobs := []Job{{Work: math.MaxInt64, GPUs: 1 << 30, GPUMilli: 1000},
+		{Work: math.MaxInt64, GPUs: 1 << 30, GPUMilli: 1000}}
 	st, err := Summarize(&Slice{Jobs: jobs})
-	if want := 2 * float64(1<<30) * time.Duration(math.MaxInt64).Hours(); err != nil || math.Abs(st.GPUHours/want-1) > 1e-12 {
+	if want := 2 * float64(1<<30) * time.Duration(math.MaxInt64).Hours(); err != nil ||
+		math.Abs(st.GPUHours/want-1) > 1e-12 {
 		t.Errorf("%v GPU-hours, %v; want %v", st.GPUHours, err, want)
 	}
 }

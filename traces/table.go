@@ -31,15 +31,15 @@ type TableOptions struct {
 	// Delimiter chooses what stands between fields by the header, its first line; nil = a comma. Where it is a semicolon,
 	// numbers may have a decimal comma. raw means that no field is quoted: quotes are letters like others.
 	Delimiter func(header []byte) (delimiter byte, raw bool)
-	Text      bool   // quoted fields may hold line ends; a row longer than MaxLine, such as one whose quote is never closed, is a fault
-	Header    string // what the header should have, for the fault of an empty file; "" = the required columns
+	// quoted fields may hold line ends; a row longer than MaxLine, such as one whose quote is never closed, is a fault
+	Text   bool
+	Header string // what the header should have, for the fault of an empty file; "" = the required columns
 }
 
-// NewTable reads the header of r, the first line that is not blank, a comment or another thing that programs write before a
-// table (see HeaderLine). Columns may come in any order, with blanks around
-// their names; file is the name used in messages. A header that lacks required columns (the error names all of them) or
-// repeats a name is a *RowError. Each row must be one line: a quote that is not closed in its line is a fault of that
-// line.
+// NewTable reads the header of r, the first line that is not blank, a comment or another thing that programs write
+// before a table (see HeaderLine). Columns may come in any order, with blanks around their names; file is the name used
+// in messages. A header that lacks required columns (the error names all of them) or repeats a name is a *RowError.
+// Each row must be one line: a quote that is not closed in its line is a fault of that line.
 func NewTable(r io.Reader, file string, required ...string) (*Table, error) {
 	return OpenTable(r, file, TableOptions{}, required...)
 }
@@ -168,8 +168,8 @@ func trim(b []byte) []byte {
 	return bytes.TrimSpace(b)
 }
 
-// Decimal reads a number as the function Decimal does. Where fields are separated by semicolons, the decimal point may be a
-// comma.
+// Decimal reads a number as the function Decimal does. Where fields are separated by semicolons, the decimal point may
+// be a comma.
 func (t *Table) Decimal(col, places int) (v int64, exact bool, err error) {
 	b := t.Text(col)
 	if v, ok := digits(b); ok && places < len(powers) { // most numbers

@@ -39,7 +39,8 @@ func TestATableIsReadByTheNamesOfItsColumns(t *testing.T) {
 		line      int
 	}{{" 3 ", "3", "2", 3}, {" 6", "6", `5,"`, 5}} {
 		err := d.Next()
-		if string(d.Cell(at[0])) != want.raw || string(d.Text(at[0])) != want.a || string(d.Text(at[1])) != want.b || err != nil || d.Line() != want.line {
+		if string(d.Cell(at[0])) != want.raw || string(d.Text(at[0])) != want.a || string(d.Text(at[1])) != want.b ||
+			err != nil || d.Line() != want.line {
 			t.Errorf("%q, %q, %q, %v in line %d; want %+v", d.Cell(at[0]), d.Text(at[0]), d.Text(at[1]), err, d.Line(), want)
 		}
 		if d.Cell(-1) != nil || d.Text(-1) != nil || len(d.Cell(at[3])) != 0 || d.Cell(5) != nil {
@@ -55,15 +56,17 @@ func TestATableIsReadByTheNamesOfItsColumns(t *testing.T) {
 
 func TestFaultsOfATableSayWhereAndWhatWouldBeRight(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":              {"", `t.csv:1: got "", want a header with a, b`},
-		"blank":              {"\n \n", `t.csv:1: got "", want a header with a, b`},
-		"two missing":        {"c, x\n", `t.csv:1: got "c,x", want a header with also a, b`},
-		"twice":              {"a,b,a\n", `t.csv:1: a: got "a", want each column once in the header`},
-		"twice, not asked":   {"a,b,c,c\n", `t.csv:1: c: got "c", want each column once in the header`},
-		"a field too few":    {"a,b\n1,2\n\n1\n", `t.csv:4: got "1 fields", want 2, as in the header`},
-		"a field too many":   {"a,b\n1,2,3\n", `t.csv:2: got "3 fields", want 2, as in the header`},
-		"quote in the text":  {"a,b\n1,2\"3\n", `t.csv:2: got "2\"3", want quotes around the whole field, those inside written twice`},
-		"text after a quote": {"a,b\n\"1\"x,2\n", `t.csv:2: got "x,2", want a comma or the end of the line after a closing quote`},
+		"empty":            {"", `t.csv:1: got "", want a header with a, b`},
+		"blank":            {"\n \n", `t.csv:1: got "", want a header with a, b`},
+		"two missing":      {"c, x\n", `t.csv:1: got "c,x", want a header with also a, b`},
+		"twice":            {"a,b,a\n", `t.csv:1: a: got "a", want each column once in the header`},
+		"twice, not asked": {"a,b,c,c\n", `t.csv:1: c: got "c", want each column once in the header`},
+		"a field too few":  {"a,b\n1,2\n\n1\n", `t.csv:4: got "1 fields", want 2, as in the header`},
+		"a field too many": {"a,b\n1,2,3\n", `t.csv:2: got "3 fields", want 2, as in the header`},
+		"quote in the text": {"a,b\n1,2\"3\n",
+			`t.csv:2: got "2\"3", want quotes around the whole field, those inside written twice`},
+		"text after a quote": {"a,b\n\"1\"x,2\n",
+			`t.csv:2: got "x,2", want a comma or the end of the line after a closing quote`},
 		"an open quote":      {"a,b\n1,\"2\n3\"\n", `t.csv:2: got "\"2", want a closing quote in the same line`},
 		"open in the header": {"a,\"b\n", `t.csv:1: got "\"b", want a closing quote in the same line`},
 	} {
@@ -93,7 +96,8 @@ func TestQuotedFieldsOfTextGoOnOverLines(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"a\n1\n\"2\n\n": `t.csv:4: got "the end of the file", want a closing quote for the one opened in line 3`,
-		"a\n\"" + strings.Repeat("line\n", MaxLine/4): `want a row of at most 1048576 bytes (a quote opened in line 2 is not closed)`,
+		"a\n\"" + strings.Repeat("line\n",
+			MaxLine/4): `want a row of at most 1048576 bytes (a quote opened in line 2 is not closed)`,
 	} {
 		d, err := newTableOfText(strings.NewReader(text), "t.csv", "a")
 		for err == nil {
@@ -124,15 +128,19 @@ func TestTypedCellsNameColumnValueAndWhatWouldBeRight(t *testing.T) {
 	const seconds = "want seconds, 0 or more and below 292 years"
 	for _, want := range [][4]result{
 		{{8, ""}, {8, ""}, {int64(1000 * time.Second), ""}, {-125, ""}},
-		{{0, `t.csv:3: n: got "-1", want a whole number, 0 or more`}, {0, `t.csv:3: n: got "-1", want a whole number from 3 to 8`}, {0, `t.csv:3: s: got "-1", ` + seconds}, {900, ""}},
-		{{0, `t.csv:4: n: got "1.5", want a whole number, 0 or more`}, {0, `t.csv:4: n: got "1.5", want a whole number from 3 to 8`}, {0, `t.csv:4: s: got "nan", ` + seconds}, {0, `t.csv:4: x: got "10", want up to nine`}},
+		{{0, `t.csv:3: n: got "-1", want a whole number, 0 or more`},
+			{0, `t.csv:3: n: got "-1", want a whole number from 3 to 8`}, {0, `t.csv:3: s: got "-1", ` + seconds}, {900, ""}},
+		{{0, `t.csv:4: n: got "1.5", want a whole number, 0 or more`},
+			{0, `t.csv:4: n: got "1.5", want a whole number from 3 to 8`}, {0, `t.csv:4: s: got "nan", ` + seconds},
+			{0, `t.csv:4: x: got "10", want up to nine`}},
 		{{3, ""}, {3, ""}, {0, `t.csv:5: s: got "9223372037", ` + seconds}, {0, `t.csv:5: x: got "", want up to nine`}},
 	} {
 		if err := d.Next(); err != nil {
 			t.Fatal(err)
 		}
 		at, err := d.Seconds(1)
-		got := [4]result{read(d.Whole(0, 0, math.MaxInt64)), read(d.Whole(0, 3, 8)), read(int64(at), err), read(d.Number(2, 2, -200, 999, "up to nine"))}
+		got := [4]result{read(d.Whole(0, 0, math.MaxInt64)), read(d.Whole(0, 3, 8)), read(int64(at), err),
+			read(d.Number(2, 2, -200, 999, "up to nine"))}
 		if got != want {
 			t.Errorf("line %d: %v\nwant %v", d.Line(), got, want)
 		}
@@ -153,10 +161,13 @@ func TestHeadsOfFilesTellTheirColumns(t *testing.T) {
 		head        string
 		has, strict bool
 	}{
-		{"b,a\n1", true, true}, {"\ufeffa,\"b\",c\r\n", true, true}, {"a,b", true, true}, {"a,b,d\n", true, false}, {"a,b,\n", true, false},
-		{"a,c\n", false, false}, {"", false, false}, {"a\nb\n", false, false}, {"a,b,a\n", false, false}, {"a,\"b\n", false, false},
+		{"b,a\n1", true, true}, {"\ufeffa,\"b\",c\r\n", true, true}, {"a,b", true, true}, {"a,b,d\n", true, false},
+		{"a,b,\n", true, false},
+		{"a,c\n", false, false}, {"", false, false}, {"a\nb\n", false, false}, {"a,b,a\n", false, false},
+		{"a,\"b\n", false, false},
 	} {
-		if has, strict := HasColumns([]byte(c.head), "a", "b"), HasHeader([]byte(c.head), []string{"a", "b"}, []string{"c"}); has != c.has || strict != c.strict {
+		if has, strict := HasColumns([]byte(c.head), "a", "b"),
+			HasHeader([]byte(c.head), []string{"a", "b"}, []string{"c"}); has != c.has || strict != c.strict {
 			t.Errorf("%q: %v, %v; want %v, %v", c.head, has, strict, c.has, c.strict)
 		}
 	}
@@ -238,7 +249,8 @@ func TestWhatACSVWriterWritesIsReadBack(t *testing.T) {
 
 func TestTextIsWithoutTheBlanksThatTheStandardLibraryKnows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.StringMatching(`[ \t\v\f\r\x{85}\x{a0}\x{2003}]{0,2}.{0,3}[ \t\r\x{85}\x{a0}\x{3000}]{0,2}`).Draw(t, "cell")
+		s := rapid.StringMatching(`[ \t\v\f\r\x{85}\x{a0}\x{2003}]{0,2}.{0,3}[ \t\r\x{85}\x{a0}\x{3000}]{0,2}`).Draw(t,
+			"cell")
 		if strings.ContainsAny(s, ",\"\n") {
 			return
 		}
@@ -246,7 +258,8 @@ func TestTextIsWithoutTheBlanksThatTheStandardLibraryKnows(t *testing.T) {
 		if err == nil {
 			err = d.Next()
 		}
-		if want := strings.TrimSpace(s); err != nil || string(d.Cell(0)) != s || string(d.Text(0)) != want || d.Given(0) != (want != "") || d.Given(-1) {
+		if want := strings.TrimSpace(s); err != nil || string(d.Cell(0)) != s || string(d.Text(0)) != want ||
+			d.Given(0) != (want != "") || d.Given(-1) {
 			t.Fatalf("%v: %q for %q, given %v", err, d.Text(0), s, d.Given(0))
 		}
 	})
@@ -384,7 +397,8 @@ func TestTablesOfOtherDelimiters(t *testing.T) {
 
 // A comma is a decimal comma only where it does not separate fields, and only once.
 func TestDecimalCommas(t *testing.T) {
-	for text, want := range map[string]int64{"1,5": 1500, "1.5": 1500, "-0,25": -250, "3": 3000, "1.000,5": 0, "1,000,5": 0, ",": 0} {
+	for text, want := range map[string]int64{"1,5": 1500, "1.5": 1500, "-0,25": -250, "3": 3000, "1.000,5": 0,
+		"1,000,5": 0, ",": 0} {
 		table, err := OpenTable(strings.NewReader("a;b\n"+text+";\n"), "f", TableOptions{Delimiter: between(';', false)})
 		if err != nil || table.Next() != nil {
 			t.Fatal(err)

@@ -50,12 +50,15 @@ type Windows struct {
 // training part. The other parts may be too short: then Count returns 0 and At an error.
 func NewWindows(jobs []Job, length, warm int) (*Windows, error) {
 	if length < 1 || warm < 0 {
-		return nil, fmt.Errorf("windows of %d jobs with %d before each: want at least 1 job, and 0 or more before it", length, warm)
+		return nil, fmt.Errorf("windows of %d jobs with %d before each: want at least 1 job, and 0 or more before it", length,
+			warm)
 	}
 	for i := 1; i < len(jobs); i++ {
 		if jobs[i].Submit < jobs[i-1].Submit {
-			return nil, fmt.Errorf("windows: job %d (%q) is submitted at %v, before the one ahead of it at %v: jobs must be in order of submit",
-				i, jobs[i].ID, jobs[i].Submit, jobs[i-1].Submit)
+			return nil,
+				fmt.Errorf(
+					"windows: job %d (%q) is submitted at %v, before the one ahead of it at %v: jobs must be in order of submit",
+					i, jobs[i].ID, jobs[i].Submit, jobs[i-1].Submit)
 		}
 	}
 	w := &Windows{jobs: jobs, length: length, warm: warm}
@@ -125,7 +128,8 @@ func (w *Windows) At(p Part, seed uint64, window int) (warm, counted []Job, firs
 	case n == 0:
 		return nil, nil, 0, w.tooFew(p)
 	case window < -1 || window >= n:
-		return nil, nil, 0, fmt.Errorf("window %d of the %s part: want 0 to %d, or -1 for one drawn from the seed", window, p, n-1)
+		return nil, nil, 0, fmt.Errorf("window %d of the %s part: want 0 to %d, or -1 for one drawn from the seed", window, p,
+			n-1)
 	}
 	lo, hi := p.Bounds(len(w.jobs))
 	first = lo + w.warm + window*w.length

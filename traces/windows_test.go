@@ -34,7 +34,8 @@ func TestWindowsByHand(t *testing.T) {
 		}
 		for i := range c.count {
 			warm, counted, first, err := w.At(c.p, 99, i)
-			if at := c.start + 4*i; err != nil || first != at || counted[0].ID != fmt.Sprint(at) || len(counted) != 4 || warm[0].ID != fmt.Sprint(at-3) || len(warm) != 3 {
+			if at := c.start + 4*i; err != nil || first != at || counted[0].ID != fmt.Sprint(at) || len(counted) != 4 ||
+				warm[0].ID != fmt.Sprint(at-3) || len(warm) != 3 {
 				t.Errorf("%v window %d: first %d, %d warm, %d counted, %v", c.p, i, first, len(warm), len(counted), err)
 			}
 		}
@@ -44,7 +45,8 @@ func TestWindowsByHand(t *testing.T) {
 			}
 		}
 	}
-	if len(w.Jobs(Validation)) != 10 || w.Jobs(Test)[0].ID != "80" || w.Jobs(9) != nil || w.Count(9) != 0 || w.Length() != 4 || w.Warm() != 3 {
+	if len(w.Jobs(Validation)) != 10 || w.Jobs(Test)[0].ID != "80" || w.Jobs(9) != nil || w.Count(9) != 0 ||
+		w.Length() != 4 || w.Warm() != 3 {
 		t.Error("Jobs, Count, Length or Warm")
 	}
 	if _, _, _, err := w.At(9, 0, 0); err == nil {
@@ -77,7 +79,8 @@ func TestNoJobBelongsToTwoParts(t *testing.T) {
 			for i := -1; i < n; i++ {
 				for k, seed := range seeds {
 					before, in, first, err := w.At(p, seed, i)
-					if err != nil || len(before) != warm || len(in) != length || &in[0] != &jobs[first] || warm > 0 && &before[0] != &jobs[first-warm] {
+					if err != nil || len(before) != warm || len(in) != length || &in[0] != &jobs[first] ||
+						warm > 0 && &before[0] != &jobs[first-warm] {
 						t.Fatalf("%v window %d: %v", p, i, err)
 					}
 					for _, j := range append(append([]Job{}, before...), in...) {
@@ -141,7 +144,8 @@ func TestTrainingWindowsAreDrawnUniformlyFromTheSeedAlone(t *testing.T) {
 
 func TestTooFewJobsIsOneSentenceWithTheNumberNeeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		length, warm, n := rapid.IntRange(1, 300).Draw(t, "length"), rapid.IntRange(0, 300).Draw(t, "warm"), rapid.IntRange(0, 3000).Draw(t, "n")
+		length, warm, n := rapid.IntRange(1,
+			300).Draw(t, "length"), rapid.IntRange(0, 300).Draw(t, "warm"), rapid.IntRange(0, 3000).Draw(t, "n")
 		w := &Windows{jobs: many(n), length: length, warm: warm}
 		for p := Training; p <= Test; p++ {
 			var need int
@@ -165,7 +169,9 @@ func TestTooFewJobsIsOneSentenceWithTheNumberNeeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := w.At(Test, 0, 0); err == nil || !strings.Contains(err.Error(), "test part (20 %) has 147 of the 732") || !strings.Contains(err.Error(), "needs 5114 jobs") {
+	if _, _, _, err := w.At(Test, 0, 0); err == nil ||
+		!strings.Contains(err.Error(), "test part (20 %) has 147 of the 732") ||
+		!strings.Contains(err.Error(), "needs 5114 jobs") {
 		t.Errorf("%v", err)
 	}
 }

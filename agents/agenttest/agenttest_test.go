@@ -118,7 +118,8 @@ func TestEveryClaimFindsItsBreach(t *testing.T) {
 func TestEveryCheckFindsItsBreach(t *testing.T) {
 	set := Setting{Env: "ProbeAction-v1", Rows: 2, Workers: 1, Autoreset: vec.SameStep, Seed: 1, Total: 100}
 	state := func(tb testing.TB, fault string) {
-		RefusesState(tb, NewLoop(tb, builder(fault), set).Train().Agent, "agent.bin", map[string]string{"empty": "", "short": "abc"})
+		RefusesState(tb, NewLoop(tb, builder(fault), set).Train().Agent, "agent.bin",
+			map[string]string{"empty": "", "short": "abc"})
 	}
 	for _, c := range []struct {
 		what  string
@@ -146,8 +147,10 @@ func TestEveryCheckFindsItsBreach(t *testing.T) {
 		{"specs", func(tb testing.TB) {
 			RefusesSpecs(tb, "agent", func(s env.Spec) error { _, err := builder("")(s, 1, 1, 1); return err })
 		}, ""},
-		{"any spec", func(tb testing.TB) { RefusesSpecs(tb, "agent", func(env.Spec) error { return nil }) }, "2 discrete factors"},
-		{"a metric that is not there", func(tb testing.TB) { NewLoop(tb, builder(""), set).Train().Stat("loss") }, `no statistic "loss"`},
+		{"any spec", func(tb testing.TB) { RefusesSpecs(tb, "agent", func(env.Spec) error { return nil }) },
+			"2 discrete factors"},
+		{"a metric that is not there", func(tb testing.TB) { NewLoop(tb, builder(""), set).Train().Stat("loss") },
+			`no statistic "loss"`},
 		{"an unknown environment", func(tb testing.TB) { Envs(tb, "Nowhere-v1", 1, vec.SameStep, 1) }, "Nowhere-v1"},
 	} {
 		got := strings.Join(faults(t, c.check), "; ")

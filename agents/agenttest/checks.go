@@ -19,7 +19,8 @@ func (l *Loop[A]) NeedsLegalActions(t testing.TB, policies map[string]agents.Pol
 		p := policies[name]
 		copy(l.Batch.Mask, []bool{true, true, false, false})
 		l.Batch.Kind[1] = env.Mid
-		if err := p.Act(context.Background(), l.Batch, l.Actions, l.Streams); err == nil || !strings.Contains(err.Error(), "row 1") {
+		if err := p.Act(context.Background(), l.Batch, l.Actions, l.Streams); err == nil ||
+			!strings.Contains(err.Error(), "row 1") {
 			t.Errorf("%s: got %v, want an error that names row 1", name, err)
 		}
 		l.Batch.Kind[1] = env.Terminated

@@ -75,7 +75,8 @@ func NewLoop[A agents.Agent](t testing.TB, build Constructor[A], s Setting) *Loo
 		t.Fatal(err)
 	}
 	l := &Loop[A]{
-		Agent: a, Vec: v, Batch: env.NewBatch(spec, s.Rows), Next: env.NewBatch(spec, s.Rows), Actions: env.NewActions(spec, s.Rows),
+		Agent: a, Vec: v, Batch: env.NewBatch(spec,
+			s.Rows), Next: env.NewBatch(spec, s.Rows), Actions: env.NewActions(spec, s.Rows),
 		Total: s.Total, Reward: 1, t: t,
 	}
 	for i := range s.Rows {

@@ -18,7 +18,8 @@ var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
 
 // metricsAreDocumented checks that the page on metrics lists what an update reports, in the same order.
 func (s Suite[A]) metricsAreDocumented(t testing.TB) {
-	l := NewLoop(t, s.New, Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 1, Total: 1 << 20})
+	l := NewLoop(t, s.New,
+		Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 1, Total: 1 << 20})
 	l.Update()
 	var got, more []string
 	for _, stat := range l.Stats {

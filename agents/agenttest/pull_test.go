@@ -42,7 +42,8 @@ func builder(fault string) Constructor[*pull] {
 		if len(spec.Obs) == 0 {
 			return nil, errors.New("no observation")
 		}
-		a := &pull{fault: fault, spec: spec, workers: workers, draws: rng.Source(seed, "draws"), stats: agents.Stats{{Name: "sum"}, {Name: "n_updates"}}}
+		a := &pull{fault: fault, spec: spec, workers: workers, draws: rng.Source(seed, "draws"),
+			stats: agents.Stats{{Name: "sum"}, {Name: "n_updates"}}}
 		a.pull = rand.New(a.draws)
 		a.w = make([]float32, spec.ObsLen()*spec.Action.Sizes[0])
 		for i := range a.w {

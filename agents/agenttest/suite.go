@@ -26,7 +26,8 @@ const weights = "weights.safetensors"
 
 // Suite is an agent and what the suite must know about it.
 type Suite[A Learner] struct {
-	Name string // of the kind of agent, as "ppo": checkpoints say it, and docs/reference/metrics.md has a section agents/ppo
+	// of the kind of agent, as "ppo": checkpoints say it, and docs/reference/metrics.md has a section agents/ppo
+	Name string
 	// New makes the agent in a setting in which everything changes that can: schedules, scaling, shards of unequal
 	// size. It must learn within the first 1,000 steps.
 	New Constructor[A]
@@ -79,7 +80,8 @@ func claims[A Learner]() []claim[A] {
 func (s Suite[A]) workersChangeNothing(t testing.TB) {
 	var want map[string][]byte
 	for _, workers := range []int{1, 2, 8} {
-		l := NewLoop(t, s.New, Setting{Env: s.env(), Rows: 70, Workers: workers, Autoreset: vec.SameStep, Seed: 5, Total: 3500}).Train()
+		l := NewLoop(t, s.New,
+			Setting{Env: s.env(), Rows: 70, Workers: workers, Autoreset: vec.SameStep, Seed: 5, Total: 3500}).Train()
 		if l.Stats == nil {
 			t.Fatal("nothing was learnt")
 		}
@@ -95,7 +97,8 @@ func (s Suite[A]) workersChangeNothing(t testing.TB) {
 func (s Suite[A]) seedsDiffer(t testing.TB) {
 	var first [2][]byte
 	for k := range first {
-		l := NewLoop(t, s.New, Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5 + uint64(k), Total: 10})
+		l := NewLoop(t, s.New,
+			Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5 + uint64(k), Total: 10})
 		first[k] = State(t, l.Agent.Parts())[weights]
 	}
 	if len(first[0]) == 0 {
@@ -140,7 +143,8 @@ func (s Suite[A]) resumedEqualsStraightThrough(t testing.TB) {
 // policyOfTheWeightsPlaysTheSame checks that the policy plays what the agent's greedy policy plays, in batches of any
 // size.
 func (s Suite[A]) policyOfTheWeightsPlaysTheSame(t testing.TB) {
-	l := NewLoop(t, s.New, Setting{Env: s.env(), Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1000}).Train()
+	l := NewLoop(t, s.New,
+		Setting{Env: s.env(), Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1000}).Train()
 	data, spec, ctx := State(t, l.Agent.Parts())[weights], l.Vec.Spec(), context.Background()
 	p, err := s.Policy(spec, bytes.NewReader(data))
 	if err != nil {

@@ -81,7 +81,8 @@ func TestLoadGivesBackWhatWasSaved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Meta{Format: Format, Step: 50, Env: "Test-v1", Agent: "ppo", Seed: 1<<64 - 1}); !reflect.DeepEqual(m, want) {
+	if want := (Meta{Format: Format, Step: 50, Env: "Test-v1", Agent: "ppo", Seed: 1<<64 - 1}); !reflect.DeepEqual(m,
+		want) {
 		t.Errorf("meta is %+v, want %+v", m, want)
 	}
 	if !reflect.DeepEqual(contents(got), contents(parts("a"))) {
@@ -159,18 +160,26 @@ func TestDamageIsNamedAndChangesNothing(t *testing.T) {
 		"empty manifest":    {change(ManifestName, func([]byte) []byte { return nil }), ManifestName},
 		"a bit of the last": {change("replay.bin", flip(99_999)), "replay.bin"},
 		"half of the last":  {change("replay.bin", half), "replay.bin"},
-		"longer first":      {change("weights.safetensors", func(b []byte) []byte { return append(b, 0) }), "weights.safetensors"},
-		"part removed":      {remove("empty.bin"), "empty.bin"},
+		"longer first": {change("weights.safetensors", func(b []byte) []byte { return append(b, 0) }),
+			"weights.safetensors"},
+		"part removed": {remove("empty.bin"), "empty.bin"},
 		"part is a folder": {func(t *testing.T, dir string) {
 			remove("empty.bin")(t, dir)
 			_ = os.Mkdir(filepath.Join(dir, "empty.bin"), 0o755)
 		}, "empty.bin"},
-		"newer format":      {change(ManifestName, func(b []byte) []byte { return bytes.Replace(b, []byte(`"format": 1`), []byte(`"format": 2`), 1) }), "format 2"},
-		"path in a name":    {change(ManifestName, func(b []byte) []byte { return bytes.Replace(b, []byte("empty.bin"), []byte("../x"), 1) }), ManifestName},
-		"part listed twice": {change(ManifestName, func(b []byte) []byte { return bytes.Replace(b, []byte("empty.bin"), []byte("replay.bin"), 1) }), "replay.bin"},
-		"enormous manifest": {change(ManifestName, func([]byte) []byte { return bytes.Repeat([]byte(" "), maxManifest+2) }), ManifestName},
-		"hash of another":   {change(ManifestName, func(b []byte) []byte { return bytes.Replace(b, []byte(`"sha256": "`), []byte(`"sha256": "0`), 1) }), "weights.safetensors"},
-		"size not a number": {change(ManifestName, func(b []byte) []byte { return bytes.Replace(b, []byte(`"size": 0`), []byte(`"size": "0"`), 1) }), ManifestName},
+		"newer format": {change(ManifestName,
+			func(b []byte) []byte { return bytes.Replace(b, []byte(`"format": 1`), []byte(`"format": 2`), 1) }), "format 2"},
+		"path in a name": {change(ManifestName,
+			func(b []byte) []byte { return bytes.Replace(b, []byte("empty.bin"), []byte("../x"), 1) }), ManifestName},
+		"part listed twice": {change(ManifestName,
+			func(b []byte) []byte { return bytes.Replace(b, []byte("empty.bin"), []byte("replay.bin"), 1) }), "replay.bin"},
+		"enormous manifest": {change(ManifestName, func([]byte) []byte { return bytes.Repeat([]byte(" "), maxManifest+2) }),
+			ManifestName},
+		"hash of another": {change(ManifestName,
+			func(b []byte) []byte { return bytes.Replace(b, []byte(`"sha256": "`), []byte(`"sha256": "0`), 1) }),
+			"weights.safetensors"},
+		"size not a number": {change(ManifestName,
+			func(b []byte) []byte { return bytes.Replace(b, []byte(`"size": 0`), []byte(`"size": "0"`), 1) }), ManifestName},
 		"size of the future": {change(ManifestName, func(b []byte) []byte {
 			return bytes.Replace(b, []byte(`"size": 0`), []byte(`"size": 9000000000000000`), 1)
 		}), "empty.bin"},
@@ -235,7 +244,8 @@ func TestPartThatRefusesIsNamed(t *testing.T) {
 func TestSaveRefusesBadNames(t *testing.T) {
 	root := t.TempDir()
 	for _, ps := range [][]agents.Part{
-		{&blob{name: ""}}, {&blob{name: ManifestName}}, {&blob{name: "../x"}}, {&blob{name: ".hidden"}}, {&blob{name: "a"}, &blob{name: "a"}},
+		{&blob{name: ""}}, {&blob{name: ManifestName}}, {&blob{name: "../x"}}, {&blob{name: ".hidden"}},
+		{&blob{name: "a"}, &blob{name: "a"}},
 	} {
 		if err := Save(filepath.Join(root, "1"), Meta{}, ps...); err == nil {
 			t.Errorf("%q: no error", ps[0].Name())

@@ -13,9 +13,9 @@ import (
 // dropTemp is where Drop writes the manifest before it takes the place of the old one.
 const dropTemp = tempPrefix + ManifestName
 
-// Drop removes the named parts from the checkpoint in dir: large ones that only resuming needs, such as a replay, once nobody will
-// resume from there. Names that it does not have are ignored. A crash at any moment leaves a whole checkpoint, with the parts or
-// without them. The caller must be the only one who changes dir.
+// Drop removes the named parts from the checkpoint in dir: large ones that only resuming needs, such as a replay, once
+// nobody will resume from there. Names that it does not have are ignored. A crash at any moment leaves a whole
+// checkpoint, with the parts or without them. The caller must be the only one who changes dir.
 func Drop(dir string, names ...string) error {
 	m, err := readManifest(dir)
 	if err != nil {

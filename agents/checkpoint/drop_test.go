@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A checkpoint without its replay is whole: what is left loads, what was dropped is missed by name, and dropping it again is no fault.
+// A checkpoint without its replay is whole: what is left loads, what was dropped is missed by name, and dropping it
+// again is no fault.
 func TestDrop(t *testing.T) {
 	root := t.TempDir()
 	dir := Dir(root, 7)

@@ -151,7 +151,8 @@ func compare(dir string, f *File) error {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != f.SHA256 {
-		return fmt.Errorf("%w: the content of %s is not what was saved (sha256 %.12s…, its manifest says %.12s…)", ErrDamaged, path, got, f.SHA256)
+		return fmt.Errorf("%w: the content of %s is not what was saved (sha256 %.12s…, its manifest says %.12s…)", ErrDamaged,
+			path, got, f.SHA256)
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"clustergym/internal/shortage"
 )
 
-// busy reports whether a running process holds dir's lock. Without a descriptor that cannot be found out, which is an error.
-// Where there are no locks, a run directory has one writer.
+// busy reports whether a running process holds dir's lock. Without a descriptor that cannot be found out, which is an
+// error. Where there are no locks, a run directory has one writer.
 func busy(dir string) (bool, error) {
 	if !lock.Supported {
 		return false, nil

@@ -36,12 +36,13 @@ var (
 
 // Meta says what a checkpoint belongs to.
 type Meta struct {
-	Format  int               `json:"format"`            // set by Save
-	Step    int64             `json:"step"`              // environment steps when saved
-	Env     string            `json:"env"`               // env.Spec.ID
-	Agent   string            `json:"agent"`             // kind, as "ppo"
-	Network string            `json:"network,omitempty"` // fingerprint of the parameters' names and shapes
-	Kernels string            `json:"kernels,omitempty"` // set of float32 kernels; another set continues with other last bits
+	Format  int    `json:"format"`            // set by Save
+	Step    int64  `json:"step"`              // environment steps when saved
+	Env     string `json:"env"`               // env.Spec.ID
+	Agent   string `json:"agent"`             // kind, as "ppo"
+	Network string `json:"network,omitempty"` // fingerprint of the parameters' names and shapes
+	// set of float32 kernels; another set continues with other last bits
+	Kernels string            `json:"kernels,omitempty"`
 	Seed    uint64            `json:"seed"`
 	Extra   map[string]string `json:"extra,omitempty"` // anything else worth keeping, such as a note
 }

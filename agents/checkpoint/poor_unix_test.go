@@ -14,8 +14,8 @@ import (
 
 const poorDir = "CHECKPOINT_TEST_POOR" // tells the child where to save without descriptors
 
-// savePoor saves in a process that has no descriptor left. Whenever it asks for some, it gets one more, so that the save
-// fails at every place that needs one.
+// savePoor saves in a process that has no descriptor left. Whenever it asks for some, it gets one more, so that the
+// save fails at every place that needs one.
 func savePoor(dir string) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 64, Max: 64}); err != nil {
 		panic(err)

@@ -28,8 +28,8 @@ const (
 
 // Save writes the parts to dir as one checkpoint. It makes dir's parents, and replaces a checkpoint that is already
 // there. A crash at any moment leaves the old checkpoint or the new one, never a mixture. Only one process may save
-// next to dir at a time. It survives a short lack of file descriptors. After another error, such as a full disk, it can be
-// called again.
+// next to dir at a time. It survives a short lack of file descriptors. After another error, such as a full disk, it can
+// be called again.
 func Save(dir string, m Meta, parts ...agents.Part) error {
 	return shortage.Files(func() error { return save(dir, m, parts, func(string) {}) })
 }

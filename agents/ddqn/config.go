@@ -34,12 +34,13 @@ type Config struct {
 	// that many workers help. Shards change results in their last bits; workers do not.
 	Shards int `yaml:"shards"`
 
-	LearningStarts int     `yaml:"learning_starts"` // steps before the first update
-	WarmupRandom   bool    `yaml:"warmup_random"`   // all actions before it are random, regardless of epsilon
-	TrainEvery     int     `yaml:"train_every"`     // steps between updates
-	GradientSteps  int     `yaml:"gradient_steps"`  // gradient steps in each update; -1 = train_every
-	TargetEvery    int     `yaml:"target_every"`    // steps between updates of the target network; 0 = after every gradient step
-	Tau            float64 `yaml:"tau"`             // share of the online network in an update of the target; 1 = a copy
+	LearningStarts int  `yaml:"learning_starts"` // steps before the first update
+	WarmupRandom   bool `yaml:"warmup_random"`   // all actions before it are random, regardless of epsilon
+	TrainEvery     int  `yaml:"train_every"`     // steps between updates
+	GradientSteps  int  `yaml:"gradient_steps"`  // gradient steps in each update; -1 = train_every
+	// steps between updates of the target network; 0 = after every gradient step
+	TargetEvery int     `yaml:"target_every"`
+	Tau         float64 `yaml:"tau"` // share of the online network in an update of the target; 1 = a copy
 
 	EpsStart float64 `yaml:"eps_start"` // share of random actions at first …
 	EpsEnd   float64 `yaml:"eps_end"`   // … and from the end of EpsShare on

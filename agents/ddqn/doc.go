@@ -3,9 +3,9 @@
 // switched off:
 //
 //   - Loss on the action taken alone, no gradient through the target (Mnih et al. 2015, algorithm 1): op.TDLoss.
-//   - Target r + d·Q(s′), d the product of the steps' discounts, which follow simulated time (env.Spec.Discount) and are
-//     0 exactly where the episode terminated; a truncated one bootstraps from its true final observation (Pardo et al.
-//     2018, arXiv 1712.00378; handle_timeout_termination in Stable-Baselines3): package replay, workShard.
+//   - Target r + d·Q(s′), d the product of the steps' discounts, which follow simulated time (env.Spec.Discount) and
+//     are 0 exactly where the episode terminated; a truncated one bootstraps from its true final observation (Pardo et
+//     al. 2018, arXiv 1712.00378; handle_timeout_termination in Stable-Baselines3): package replay, workShard.
 //   - double: the online network chooses the next action, the target network values it (van Hasselt et al. 2016, arXiv
 //     1509.06461, equation 4). Stable-Baselines3's DQN is as with double off: workShard.
 //   - Masks in three places: the greedy action (agents.Best), the random one, uniform over the legal actions (pick),
@@ -25,14 +25,15 @@
 //     RL Zoo: Agent.rate.
 //   - Weights and biases begin as PyTorch's do, uniform within 1/√inputs (network.init fan-in), as in both libraries;
 //     orthogonal is the other choice: nets/model.
-//   - target_every, tau: every target_every environment steps the target network becomes a copy, or moves by tau, however
-//     many gradient steps fall between (Mnih et al. 2015 and both libraries); with target_every 0 after every gradient
-//     step (Lillicrap et al. 2016, arXiv 1509.02971): Learn, moveTarget.
+//   - target_every, tau: every target_every environment steps the target network becomes a copy, or moves by tau,
+//     however many gradient steps fall between (Mnih et al. 2015 and both libraries); with target_every 0 after every
+//     gradient step (Lillicrap et al. 2016, arXiv 1509.02971): Learn, moveTarget.
 //   - train_every, gradient_steps: gradient_steps gradient steps after every train_every environment steps;
 //     gradient_steps -1 means train_every (Stable-Baselines3): Learn.
 //   - learning_starts: the agent learns nothing before, and all its actions are random (Stable-Baselines3) unless
 //     warmup_random is off, as in CleanRL: due, Agent.epsilon.
-//   - eps_start, eps_end, eps_share: the share of random actions falls linearly over a share of the training: Agent.epsilon.
+//   - eps_start, eps_end, eps_share: the share of random actions falls linearly over a share of the training:
+//     Agent.epsilon.
 //
 // Steps are environment steps over all rows, however many rows are stepped together; Stable-Baselines3 multiplies
 // train_freq by the number of environments. The first update comes at learning_starts itself, not at the first multiple
@@ -46,8 +47,8 @@
 // is in the end, others decide by other measures (docs/guides/train.md).
 //
 // Rewards are multiplied by reward_factor and, with reward_scale, divided by the running deviation of the discounted
-// return. The replay holds rewards as they were received, and the whole batch is divided by the deviation at the time of
-// drawing: old and new transitions have the same unit, and while the deviation still changes, all targets change
+// return. The replay holds rewards as they were received, and the whole batch is divided by the deviation at the time
+// of drawing: old and new transitions have the same unit, and while the deviation still changes, all targets change
 // together and the network follows. Scaling at the time of storing would mix units in one batch.
 //
 // A loss, a gradient or a parameter that is not finite is an error that names it (Agent.Learn).

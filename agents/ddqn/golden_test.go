@@ -19,7 +19,8 @@ import (
 func table(t *testing.T, cfg Config, online, target [2][3]float32) *Agent {
 	t.Helper()
 	cfg.Network.Hidden, cfg.Duelling, cfg.Shards = nil, false, 2
-	spec := env.Spec{ID: "Table-v1", Obs: []env.Field{{Name: "s", Shape: []int{2}, High: 1}}, Action: env.ActionSpec{Sizes: []int{3}}}
+	spec := env.Spec{ID: "Table-v1", Obs: []env.Field{{Name: "s", Shape: []int{2}, High: 1}},
+		Action: env.ActionSpec{Sizes: []int{3}}}
 	a, err := New(cfg, spec, 1, 1, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +199,8 @@ func TestActionsFollowEpsilonAndMask(t *testing.T) {
 		mask          [3]bool
 		best          int
 	}{
-		{0, 0.75, [3]bool{true, true, true}, 2}, {0.25, 0.5, [3]bool{true, true, false}, 1}, {0.5, 0.25, [3]bool{true, false, true}, 2},
+		{0, 0.75, [3]bool{true, true, true}, 2}, {0.25, 0.5, [3]bool{true, true, false}, 1},
+		{0.5, 0.25, [3]bool{true, false, true}, 2},
 		{1, 0.25, [3]bool{true, false, false}, 0},
 	} {
 		a.Progress(c.progress)
@@ -264,7 +266,8 @@ func TestAsManyGradientStepsAsSteps(t *testing.T) {
 			l.Step()
 		}
 		if want := int64(320 - 64 + 16); l.Agent.updates != want {
-			t.Errorf("%d rows: %d gradient steps after 320 environment steps, 64 of them before learning, want %d", rows, l.Agent.updates, want)
+			t.Errorf("%d rows: %d gradient steps after 320 environment steps, 64 of them before learning, want %d", rows,
+				l.Agent.updates, want)
 		}
 	}
 }
@@ -332,7 +335,8 @@ func TestNoLegalAction(t *testing.T) {
 		cfg := small()
 		cfg.EpsStart, cfg.EpsEnd = eps, eps
 		l := newLoop(t, "ProbeAction-v1", 2, 1, vec.SameStep, cfg, 3, 1<<20)
-		l.NeedsLegalActions(t, map[string]agents.Policy{fmt.Sprintf("agent, epsilon %v", eps): l.Agent, "greedy": l.Agent.Greedy()})
+		l.NeedsLegalActions(t,
+			map[string]agents.Policy{fmt.Sprintf("agent, epsilon %v", eps): l.Agent, "greedy": l.Agent.Greedy()})
 	}
 }
 
@@ -345,7 +349,8 @@ func TestUpdatesFollowSteps(t *testing.T) {
 		for l.Steps < 600 {
 			before := append([]float32(nil), l.Agent.target.Params().Data...)
 			learnt := l.Step()
-			if want := l.Steps >= 100 && (l.Steps-100)/7 != (l.Steps-rows-100)/7 || l.Steps >= 100 && l.Steps-rows < 100; learnt != want {
+			if want := l.Steps >= 100 && (l.Steps-100)/7 != (l.Steps-rows-100)/7 ||
+				l.Steps >= 100 && l.Steps-rows < 100; learnt != want {
 				t.Fatalf("%d rows: after %d steps learnt %v, want %v", rows, l.Steps, learnt, want)
 			}
 			if want := int64(max(0, (l.Steps-100)/7+1) * 2); l.Steps >= 100 && l.Agent.updates != want {
@@ -401,8 +406,9 @@ func TestStatistics(t *testing.T) {
 		t.Fatal("nothing was learnt")
 	}
 	for name, want := range map[string]float64{
-		"loss": 1, "td_error_mean": 1, "q_mean": 0, "target_mean": 1, "replay_size": 64, "reward_scale": 1, "learning_rate": 1e-12,
-		"n_updates": 64/4 + 1, // at steps 0, 4, …, 64, all caught up with by one call
+		"loss": 1, "td_error_mean": 1, "q_mean": 0, "target_mean": 1, "replay_size": 64, "reward_scale": 1,
+		"learning_rate": 1e-12,
+		"n_updates":     64/4 + 1, // at steps 0, 4, …, 64, all caught up with by one call
 	} {
 		if got := l.Stat(name); math.Abs(got-want) > 1e-5 {
 			t.Errorf("%s is %v, want %v", name, got, want)
@@ -442,13 +448,15 @@ func TestNewRefusesWhatItCannotDo(t *testing.T) {
 	if _, err := New(DefaultConfig(), good, 0, 1, 1); err == nil {
 		t.Error("no rows: no error")
 	}
-	bad := Config{Gamma: math.NaN(), LR: -1, Beta: 2, LearningStarts: -1, Tau: 0, EpsStart: -1, TargetEvery: -1, GradientSteps: -2, Network: DefaultConfig().Network}
+	bad := Config{Gamma: math.NaN(), LR: -1, Beta: 2, LearningStarts: -1, Tau: 0, EpsStart: -1, TargetEvery: -1,
+		GradientSteps: -2, Network: DefaultConfig().Network}
 	bad.Network.Activation = "sine"
 	keys := map[string]bool{}
 	for _, f := range fault.All(bad.Validate()) {
 		keys[f.Key] = true
 	}
-	for _, k := range []string{"n_step", "gamma", "reward_factor", "buffer", "priority.eps", "beta", "lr", "adam_eps", "batch", "shards",
+	for _, k := range []string{"n_step", "gamma", "reward_factor", "buffer", "priority.eps", "beta", "lr", "adam_eps",
+		"batch", "shards",
 		"learning_starts", "train_every", "gradient_steps", "target_every", "tau", "eps_start", "network.activation"} {
 		if !keys[k] {
 			t.Errorf("no fault named %s in %v", k, keys)

@@ -9,9 +9,9 @@ import (
 
 var _ agents.Pupil = (*Agent)(nil)
 
-// margin is by how much the value of a teacher's action is to exceed those of all others, in the unit of scaled rewards, and
-// the loss that asks for it has weight 1: Hester et al. 2018, "Deep Q-learning from Demonstrations" (arXiv 1704.03732), which
-// takes both from Piot et al. 2014.
+// margin is by how much the value of a teacher's action is to exceed those of all others, in the unit of scaled
+// rewards, and the loss that asks for it has weight 1: Hester et al. 2018, "Deep Q-learning from Demonstrations" (arXiv
+// 1704.03732), which takes both from Piot et al. 2014.
 const margin = 0.8
 
 // Foresee implements agents.Pupil. Q-learning makes its own targets and ignores returns.
@@ -23,14 +23,14 @@ func (a *Agent) Watch(b *env.Batch, _, act *env.Actions, _ []float32, next *env.
 	return a.Observe(b, act, next)
 }
 
-// Study implements agents.Pupil: every update that has become due, as Learn makes them, with the large-margin loss of DQfD
-// beside the temporal-difference loss:
+// Study implements agents.Pupil: every update that has become due, as Learn makes them, with the large-margin loss of
+// DQfD beside the temporal-difference loss:
 //
 //	max over legal k of (Q(s, k) + margin·[k ≠ teacher's]) − Q(s, teacher's)
 //
-// It differs from DQfD: demonstrations have no part of the replay that is theirs for ever, and no loss after the imitation; they
-// leave the replay as the learner's own steps fill it. Steps that were watched count for learning_starts. The statistics are
-// those of Learn, as imitation/NAME.
+// It differs from DQfD: demonstrations have no part of the replay that is theirs for ever, and no loss after the
+// imitation; they leave the replay as the learner's own steps fill it. Steps that were watched count for
+// learning_starts. The statistics are those of Learn, as imitation/NAME.
 func (a *Agent) Study(ctx context.Context, _ bool) (agents.Stats, error) {
 	for _, w := range a.own {
 		if w.taught != nil {

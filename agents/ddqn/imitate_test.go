@@ -9,8 +9,8 @@ import (
 	"clustergym/nets/model"
 )
 
-// The loss of imitation and its gradient are those of the definition: Huber's loss of the error, and by how much the best other
-// legal action exceeds the teacher's less the margin.
+// The loss of imitation and its gradient are those of the definition: Huber's loss of the error, and by how much the
+// best other legal action exceeds the teacher's less the margin.
 func TestTheMarginLossAndItsGradient(t *testing.T) {
 	seed := testseed.Or(71)
 	t.Logf("seed %d", seed)

@@ -79,7 +79,8 @@ func TestTruncationBootstraps(t *testing.T) {
 			cfg.Gamma, cfg.NStep, cfg.TargetEvery = 0.8, n, 40
 			l := newLoop(t, "ProbeTruncation-v1", 4, 1, mode, cfg, 3, 20_000).Train()
 			if got := valuesOf(t, l.Agent, 0)[0]; math.Abs(got-5) > 0.1 {
-				t.Errorf("%v, %d steps: Q is %.2f, want 5; the sum of ten rewards would be %.2f", mode, n, got, (1-math.Pow(0.8, 10))/0.2)
+				t.Errorf("%v, %d steps: Q is %.2f, want 5; the sum of ten rewards would be %.2f", mode, n, got,
+					(1-math.Pow(0.8, 10))/0.2)
 			}
 		}
 	}

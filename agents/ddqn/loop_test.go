@@ -20,7 +20,8 @@ func builder(cfg Config) agenttest.Constructor[*Agent] {
 
 func newLoop(t testing.TB, id string, rows, workers int, mode vec.Autoreset, cfg Config, seed uint64, total int) *loop {
 	t.Helper()
-	return agenttest.NewLoop(t, builder(cfg), agenttest.Setting{Env: id, Rows: rows, Workers: workers, Autoreset: mode, Seed: seed, Total: total})
+	return agenttest.NewLoop(t, builder(cfg),
+		agenttest.Setting{Env: id, Rows: rows, Workers: workers, Autoreset: mode, Seed: seed, Total: total})
 }
 
 // valuesOf are the online network's action values of an observation, every action legal.

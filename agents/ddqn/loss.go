@@ -17,7 +17,8 @@ type loss struct {
 	prog *tape.Program
 
 	obs, mask, action, target, weight, coef []float32 // inputs, views of prog's memory
-	gap, divisor                            []float32 // likewise, with a margin: what it adds to every action, and the rows of the whole batch
+	// likewise, with a margin: what it adds to every action, and the rows of the whole batch
+	gap, divisor []float32
 }
 
 // Positions of a loss's outputs.
@@ -47,8 +48,8 @@ func newLoss(m *model.QNet, obsLen, capacity int, taught bool) (*loss, error) {
 	}, nil
 }
 
-// part sets what the margin adds to the actions of the first n rows: nothing to the one that was taken, and so much to illegal
-// ones that they are never the largest.
+// part sets what the margin adds to the actions of the first n rows: nothing to the one that was taken, and so much to
+// illegal ones that they are never the largest.
 func (l *loss) part(n int) {
 	a := len(l.gap) / len(l.action)
 	for i := range n {

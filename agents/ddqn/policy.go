@@ -17,7 +17,8 @@ import (
 // checkSpec returns why this algorithm cannot act in an environment, or nil if it can.
 func checkSpec(s env.Spec) error {
 	if len(s.Action.Sizes) != 1 || len(s.Action.Low) > 0 {
-		return fmt.Errorf("ddqn: %s has %d discrete factors and %d continuous actions, want one factor and no continuous actions",
+		return fmt.Errorf(
+			"ddqn: %s has %d discrete factors and %d continuous actions, want one factor and no continuous actions",
 			s.ID, len(s.Action.Sizes), len(s.Action.Low))
 	}
 	if s.ObsLen() == 0 {
@@ -71,7 +72,8 @@ func fits(s env.Spec, b *env.Batch, dst *env.Actions) error {
 		return fmt.Errorf("ddqn: a batch of %d rows and room for %d actions, want as many", n, len(dst.Disc))
 	}
 	if len(b.Obs) < n*s.ObsLen() || len(b.Mask) < n*s.MaskLen() || len(b.Kind) < n {
-		return fmt.Errorf("ddqn: a batch of %d rows with %d observations and %d mask bits does not fit %s", n, len(b.Obs), len(b.Mask), s.ID)
+		return fmt.Errorf("ddqn: a batch of %d rows with %d observations and %d mask bits does not fit %s", n, len(b.Obs),
+			len(b.Mask), s.ID)
 	}
 	return nil
 }

@@ -108,8 +108,8 @@ func TestActAndObserveDoNotAllocate(t *testing.T) {
 	l.AllocatesNothing(t, func(*Agent) {})
 }
 
-// A gradient step allocates nothing on one worker, with any combination of features: drawing, targets, loss, clipping, Adam, new
-// priorities and a move of the target.
+// A gradient step allocates nothing on one worker, with any combination of features: drawing, targets, loss, clipping,
+// Adam, new priorities and a move of the target.
 func TestGradientStepsDoNotAllocate(t *testing.T) {
 	soft := busy()
 	soft.TargetEvery, soft.Tau = 0, 0.01

@@ -10,8 +10,8 @@ import (
 
 var _ agents.Scorer = (*Policy)(nil)
 
-// Scores implements agents.Scorer: the value of every action, in the unit of returns; that of an action that is not legal means
-// nothing.
+// Scores implements agents.Scorer: the value of every action, in the unit of returns; that of an action that is not
+// legal means nothing.
 func (p *Policy) Scores(ctx context.Context, b *env.Batch, dst []float32) (agents.ScoreKind, error) {
 	if err := fits(p.spec, b, env.NewActions(p.spec, b.N)); err != nil {
 		return "", err

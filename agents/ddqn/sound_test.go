@@ -32,7 +32,8 @@ func TestBrokenNumbersAreNamed(t *testing.T) {
 		spoil      func(a *Agent)
 	}{
 		{"rewards", "the loss is NaN at step 0 of the optimiser", func(a *Agent) { a.cfg.RewardFactor = math.NaN() }},
-		{"network", "the loss is NaN at step 0 of the optimiser", func(a *Agent) { a.Params().View("value.bias").Data[0] = nan }},
+		{"network", "the loss is NaN at step 0 of the optimiser",
+			func(a *Agent) { a.Params().View("value.bias").Data[0] = nan }},
 		// Values are 0, so the squared errors of targets of 1e18 are still float32s; their products with activations of
 		// 1e22 are not.
 		{"gradient", "the gradient of ", func(a *Agent) {
@@ -69,7 +70,8 @@ func TestBrokenParametersAreNamed(t *testing.T) {
 	a := fed(t, 1, 1)
 	a.cfg.LR = 1e39
 	_, err := a.Learn(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "ddqn: the parameter ") || !strings.Contains(err.Error(), "of the optimiser") {
+	if err == nil || !strings.Contains(err.Error(), "ddqn: the parameter ") ||
+		!strings.Contains(err.Error(), "of the optimiser") {
 		t.Fatalf("error %v, want one that names the parameter and the step", err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"clustergym/internal/rng"
 )
 
-// pass replays recorded episodes in rows that are stepped together. When a row's episode ends, its next episode begins one
-// step later, as in mode NextStep of package vec. A row without further episodes repeats its last step until all rows have
-// ended; these repetitions are not transitions.
+// pass replays recorded episodes in rows that are stepped together. When a row's episode ends, its next episode begins
+// one step later, as in mode NextStep of package vec. A row without further episodes repeats its last step until all
+// rows have ended; these repetitions are not transitions.
 type pass struct {
 	workers int
 	spec    env.Spec
@@ -43,7 +43,8 @@ func (p *Phase) begin(n int) (*pass, error) {
 	q := &pass{
 		workers: p.cfg.Workers, spec: p.spec, gamma: p.cfg.Gamma, plays: p.plays, rows: make([]lane, r),
 		cur: env.NewBatch(p.spec, r), next: env.NewBatch(p.spec, r),
-		label: &env.Actions{N: r, Disc: make([]int32, r*f)}, taken: &env.Actions{N: r, Disc: make([]int32, r*f)}, ret: make([]float32, r),
+		label: &env.Actions{N: r, Disc: make([]int32, r*f)}, taken: &env.Actions{N: r, Disc: make([]int32, r*f)},
+		ret: make([]float32, r),
 	}
 	q.order = rng.Stream(p.cfg.Seed, fmt.Sprintf("imitate/order/%d/%d", p.state.Round, p.state.Epoch)).Perm(n)
 	for i := range q.rows {
@@ -144,7 +145,9 @@ func (q *pass) row(i int, b *env.Batch) error {
 		kind = l.play.Kind
 	}
 	if ts.Kind != kind || ts.Reward != l.play.Reward[l.at] || ts.Elapsed != l.play.Elapsed[l.at] {
-		return fmt.Errorf("imitate: step %d of the episode of seed %d differs from the recording: it was made in another environment", l.at, l.play.Seed)
+		return fmt.Errorf(
+			"imitate: step %d of the episode of seed %d differs from the recording: it was made in another environment", l.at,
+			l.play.Seed)
 	}
 	b.Kind[i], b.Reward[i], b.Elapsed[i] = ts.Kind, ts.Reward, ts.Elapsed
 	l.at++

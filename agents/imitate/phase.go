@@ -66,7 +66,8 @@ type State struct {
 func New(cfg Config, s env.Spec, source Source) (*Phase, error) {
 	switch {
 	case cfg.Steps < 1 || cfg.Epochs < 1 || cfg.Rounds < 1 || cfg.Rows < 1:
-		return nil, fmt.Errorf("imitate: got %d steps, %d epochs, %d rounds and %d rows, want at least 1 of each", cfg.Steps, cfg.Epochs, cfg.Rounds, cfg.Rows)
+		return nil, fmt.Errorf("imitate: got %d steps, %d epochs, %d rounds and %d rows, want at least 1 of each", cfg.Steps,
+			cfg.Epochs, cfg.Rounds, cfg.Rows)
 	case len(s.Action.Sizes) == 0 || len(s.Action.Low) > 0:
 		return nil, fmt.Errorf("imitate: %s has actions that are numbers; a teacher can show only choices", s.ID)
 	}
@@ -85,14 +86,15 @@ func (p *Phase) State() State { return p.state }
 // Restore continues a phase from s.
 func (p *Phase) Restore(s State) error {
 	if s.Round < 0 || s.Round > p.cfg.Rounds || s.Epoch < 0 || s.Epoch > p.cfg.Epochs || s.Tick < 0 || s.Heard < 0 {
-		return fmt.Errorf("imitate: round %d, epoch %d, tick %d of %d rounds of %d epochs cannot be", s.Round, s.Epoch, s.Tick, p.cfg.Rounds, p.cfg.Epochs)
+		return fmt.Errorf("imitate: round %d, epoch %d, tick %d of %d rounds of %d epochs cannot be", s.Round, s.Epoch,
+			s.Tick, p.cfg.Rounds, p.cfg.Epochs)
 	}
 	p.state, p.pass = s, nil
 	return nil
 }
 
-// Run teaches the pupil until the phase is over or ctx is cancelled; it then returns ctx's error, and State, the pupil and
-// what was recorded are whole. learned gets the statistics of every update.
+// Run teaches the pupil until the phase is over or ctx is cancelled; it then returns ctx's error, and State, the pupil
+// and what was recorded are whole. learned gets the statistics of every update.
 func (p *Phase) Run(ctx context.Context, pupil agents.Pupil, learned func(agents.Stats)) error {
 	defer p.close()
 	var ret []float32
@@ -179,7 +181,8 @@ func (p *Phase) record(ctx context.Context, pupil agents.Pupil) (int, error) {
 		}
 		// What the learner played was played with weights that it no longer has.
 		if _, sum := p.enough(before); sum < before {
-			return 0, fmt.Errorf("imitate: the recording has %d of the %d steps that round %d had: part of it is lost", sum, before, p.state.Round+1)
+			return 0, fmt.Errorf("imitate: the recording has %d of the %d steps that round %d had: part of it is lost", sum,
+				before, p.state.Round+1)
 		}
 	}
 	base := rng.Source(p.cfg.Seed, "imitate/episodes").Uint64()
@@ -243,34 +246,35 @@ func (h *hand) play(ctx context.Context, s env.Spec, seed uint64, learner bool, 
 	var p Play
 	p.Seed = seed
 	streams := []*rand.Rand{src}
-	_, _, err := env.Play(ctx, h.env, env.Episode{Seed: seed, Window: -1}, &h.ts, func(ts *env.TimeStep, a env.Action) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		h.batch.Kind[0], h.batch.Reward[0], h.batch.Elapsed[0] = ts.Kind, ts.Reward, ts.Elapsed
-		if err := h.teacher.Act(ctx, h.batch, h.label, streams); err != nil {
-			return err
-		}
-		at := 0
-		for i, size := range s.Action.Sizes {
-			if k := int(h.label.Disc[i]); k < 0 || k >= size || !ts.Mask[at+k] {
-				return fmt.Errorf("imitate: the teacher takes action %d of factor %d, which is not legal", k, i)
-			}
-			at += size
-		}
-		p.Label = append(p.Label, h.label.Disc...)
-		copy(a.Disc, h.label.Disc)
-		if learner {
-			if err := h.learner.Act(ctx, h.batch, h.taken, streams); err != nil {
+	_, _, err := env.Play(ctx, h.env, env.Episode{Seed: seed, Window: -1}, &h.ts,
+		func(ts *env.TimeStep, a env.Action) error {
+			if err := ctx.Err(); err != nil {
 				return err
 			}
-			p.Taken = append(p.Taken, h.taken.Disc...)
-			copy(a.Disc, h.taken.Disc)
-		}
-		return nil
-	}, func(_ env.Action, ts *env.TimeStep) {
-		p.Reward, p.Elapsed = append(p.Reward, ts.Reward), append(p.Elapsed, ts.Elapsed)
-	})
+			h.batch.Kind[0], h.batch.Reward[0], h.batch.Elapsed[0] = ts.Kind, ts.Reward, ts.Elapsed
+			if err := h.teacher.Act(ctx, h.batch, h.label, streams); err != nil {
+				return err
+			}
+			at := 0
+			for i, size := range s.Action.Sizes {
+				if k := int(h.label.Disc[i]); k < 0 || k >= size || !ts.Mask[at+k] {
+					return fmt.Errorf("imitate: the teacher takes action %d of factor %d, which is not legal", k, i)
+				}
+				at += size
+			}
+			p.Label = append(p.Label, h.label.Disc...)
+			copy(a.Disc, h.label.Disc)
+			if learner {
+				if err := h.learner.Act(ctx, h.batch, h.taken, streams); err != nil {
+					return err
+				}
+				p.Taken = append(p.Taken, h.taken.Disc...)
+				copy(a.Disc, h.taken.Disc)
+			}
+			return nil
+		}, func(_ env.Action, ts *env.TimeStep) {
+			p.Reward, p.Elapsed = append(p.Reward, ts.Reward), append(p.Elapsed, ts.Elapsed)
+		})
 	if err != nil {
 		return err
 	}

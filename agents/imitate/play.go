@@ -27,8 +27,8 @@ func (p *Play) Len() int { return len(p.Reward) }
 // Taught reports whether the teacher played.
 func (p *Play) Taught() bool { return len(p.Label) == 0 || &p.Label[0] == &p.Taken[0] }
 
-// Returns appends the discounted sum of rewards from every step to the end of the episode to dst. For an episode that was
-// truncated it is NaN, because what would have followed is not known.
+// Returns appends the discounted sum of rewards from every step to the end of the episode to dst. For an episode that
+// was truncated it is NaN, because what would have followed is not known.
 func (p *Play) Returns(dst []float32, s env.Spec, gamma float64) []float32 {
 	from := len(dst)
 	for range p.Len() {
@@ -92,7 +92,8 @@ func Read(b []byte, s env.Spec) (p Play, size int, err error) {
 	p.Seed, p.Kind = le.Uint64(b), env.Kind(b[8])
 	other, steps, f := int(b[9]), int(le.Uint32(b[10:])), len(s.Action.Sizes)
 	b = b[14:]
-	if want := float64(steps) * float64(16+4*f*(1+other)); other > 1 || p.Kind < env.Terminated || p.Kind > env.Truncated || steps < 1 || float64(len(b)) != want {
+	if want := float64(steps) * float64(16+4*f*(1+other)); other > 1 || p.Kind < env.Terminated ||
+		p.Kind > env.Truncated || steps < 1 || float64(len(b)) != want {
 		return p, 0, fmt.Errorf("imitate: an episode of the recording is none of %s", s.ID)
 	}
 	p.Reward, p.Elapsed = make([]float64, steps), make([]time.Duration, steps)

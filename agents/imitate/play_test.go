@@ -27,7 +27,8 @@ func TestReturnsByHand(t *testing.T) {
 
 func TestPlaysGoThroughTheirBytes(t *testing.T) {
 	s := env.Spec{ID: "Test", Action: env.ActionSpec{Sizes: []int{3, 2}}}
-	taught := Play{Seed: 1 << 63, Kind: env.Truncated, Label: []int32{2, 1, 0, 0}, Reward: []float64{-0.1, 1e300}, Elapsed: []time.Duration{5, 1 << 60}}
+	taught := Play{Seed: 1 << 63, Kind: env.Truncated, Label: []int32{2, 1, 0, 0}, Reward: []float64{-0.1, 1e300},
+		Elapsed: []time.Duration{5, 1 << 60}}
 	taught.Taken = taught.Label
 	learnt := taught
 	learnt.Kind, learnt.Taken = env.Terminated, []int32{1, 1, 2, 0}

@@ -11,8 +11,8 @@ import (
 	"clustergym/replay"
 )
 
-// Agent learns a mixture of controllers. The order of calls is Act, Observe, Act, Observe, …, with Learn after every Observe. Not
-// safe for concurrent use.
+// Agent learns a mixture of controllers. The order of calls is Act, Observe, Act, Observe, …, with Learn after every
+// Observe. Not safe for concurrent use.
 type Agent struct {
 	*mixture
 	cfg     Config
@@ -44,8 +44,8 @@ type Agent struct {
 
 var _ agents.Agent = (*Agent)(nil)
 
-// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from seed. Up to
-// workers goroutines share the work of learning; their number changes nothing but speed.
+// New returns an agent for rows environments of spec s that are stepped together, with weights that follow from seed.
+// Up to workers goroutines share the work of learning; their number changes nothing but speed.
 func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -58,7 +58,8 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 		return nil, fmt.Errorf("improper: got %d rows, want at least 1", rows)
 	}
 	m.scatter(cfg.Init, seed)
-	a := &Agent{mixture: m, cfg: cfg, spec: s, rows: rows, workers: max(workers, 1), seed: seed, p: make([]float64, m.controllers)}
+	a := &Agent{mixture: m, cfg: cfg, spec: s, rows: rows, workers: max(workers, 1), seed: seed,
+		p: make([]float64, m.controllers)}
 	if cfg.Method == "spsa" {
 		a.trial, err = newPerturbed(a)
 		return a, err
@@ -67,12 +68,14 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 		return nil, err
 	}
 	a.critic = newCritic(a.obs)
-	a.last, a.value, a.final, a.zeros = make([]float32, rows*a.obs), make([]float32, rows), make([]float32, rows), make([]float32, rows)
+	a.last, a.value, a.final, a.zeros = make([]float32,
+		rows*a.obs), make([]float32, rows), make([]float32, rows), make([]float32, rows)
 	dim := len(m.params.Data)
 	for range cfg.Shards {
 		a.shards = append(a.shards, newShard(dim, m.controllers, a.critic.n))
 	}
-	a.sum, a.step, a.probs = newShard(dim, m.controllers, a.critic.n), make([]float64, dim), make([]float64, cfg.Steps*rows*m.controllers)
+	a.sum, a.step, a.probs = newShard(dim, m.controllers,
+		a.critic.n), make([]float64, dim), make([]float64, cfg.Steps*rows*m.controllers)
 	for _, v := range []*[]float64{&a.residue, &a.along, &a.image} {
 		*v = make([]float64, max(dim, a.critic.n))
 	}

@@ -9,19 +9,24 @@ import (
 
 // Config holds the hyper-parameters.
 type Config struct {
-	Method   string  `yaml:"method"`    // pg, nac or spsa
-	Features string  `yaml:"features"`  // none: the same weights in every state; observation: weights that depend on it
-	Steps    int     `yaml:"steps"`     // of every row between two updates; of pg and nac
-	LR       float64 `yaml:"lr"`        // a step of θ along the gradient (pg, spsa) or natural gradient (nac) of normalised advantages or returns
+	Method   string `yaml:"method"`   // pg, nac or spsa
+	Features string `yaml:"features"` // none: the same weights in every state; observation: weights that depend on it
+	Steps    int    `yaml:"steps"`    // of every row between two updates; of pg and nac
+	// a step of θ along the gradient (pg, spsa) or natural gradient (nac) of normalised advantages or returns
+	LR       float64 `yaml:"lr"`
 	AnnealLR bool    `yaml:"anneal_lr"` // lr falls linearly to 0 over the training
 	Gamma    float64 `yaml:"gamma"`     // discount factor per env.Spec.Tau, or per step where that is 0
-	Lambda   float64 `yaml:"lambda"`    // of advantages, of pg and nac; 0 = one step and the critic, 1 = returns of rollouts
-	Ridge    float64 `yaml:"ridge"`     // of the critic's least squares, of pg and nac; added to the diagonal of its features' mean squares
-	Damping  float64 `yaml:"damping"`   // added to the diagonal of nac's Fisher matrix
-	MaxKL    float64 `yaml:"max_kl"`    // nac: how far a step may go, by the quadratic model of the divergence; 0 = no bound
-	EntCoef  float64 `yaml:"ent_coef"`  // weight of the mixture's entropy, of pg and nac
-	Init     float64 `yaml:"init"`      // deviation of θ at the start; 0 = all controllers alike
-	Shards   int     `yaml:"shards"`    // pieces of a rollout that workers share; changes results in their last bits, workers do not
+	// of advantages, of pg and nac; 0 = one step and the critic, 1 = returns of rollouts
+	Lambda float64 `yaml:"lambda"`
+	// of the critic's least squares, of pg and nac; added to the diagonal of its features' mean squares
+	Ridge   float64 `yaml:"ridge"`
+	Damping float64 `yaml:"damping"` // added to the diagonal of nac's Fisher matrix
+	// nac: how far a step may go, by the quadratic model of the divergence; 0 = no bound
+	MaxKL   float64 `yaml:"max_kl"`
+	EntCoef float64 `yaml:"ent_coef"` // weight of the mixture's entropy, of pg and nac
+	Init    float64 `yaml:"init"`     // deviation of θ at the start; 0 = all controllers alike
+	// pieces of a rollout that workers share; changes results in their last bits, workers do not
+	Shards int `yaml:"shards"`
 
 	Perturb  float64 `yaml:"perturb"`  // c of spsa: the length of a perturbation
 	Episodes int     `yaml:"episodes"` // of spsa: episodes of every row between two updates
@@ -30,7 +35,8 @@ type Config struct {
 // DefaultConfig is natural actor-critic over weights that do not depend on the state.
 func DefaultConfig() Config {
 	return Config{
-		Method: "nac", Features: "none", Steps: 128, LR: 0.5, AnnealLR: true, Gamma: 0.99, Lambda: 0.95, Ridge: 1e-4, Damping: 1e-3, MaxKL: 0.05,
+		Method: "nac", Features: "none", Steps: 128, LR: 0.5, AnnealLR: true, Gamma: 0.99, Lambda: 0.95, Ridge: 1e-4,
+		Damping: 1e-3, MaxKL: 0.05,
 		Init: 0.01, Shards: 8, Perturb: 0.5, Episodes: 1,
 	}
 }
@@ -44,7 +50,8 @@ func (c Config) Validate() error {
 	methods, features := []string{"pg", "nac", "spsa"}, []string{"none", "observation"}
 	l.Add(slices.Contains(methods, c.Method), "method", c.Method, nearest.OneOf(c.Method, methods))
 	l.Add(slices.Contains(features, c.Features), "features", c.Features, nearest.OneOf(c.Features, features))
-	l.Add(c.Method != "spsa" || c.Features == "none", "features", c.Features, "none with method spsa, whose estimate has a variance in proportion to the number of weights")
+	l.Add(c.Method != "spsa" || c.Features == "none", "features", c.Features,
+		"none with method spsa, whose estimate has a variance in proportion to the number of weights")
 	l.Add(c.Steps >= 1 && c.Steps <= 1<<20, "steps", c.Steps, "1 to 1048576")
 	l.Add(c.LR > 0 && c.LR <= 1e3, "lr", c.LR, "a number in (0, 1000]")
 	l.Add(c.Gamma >= 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number in [0, 1]")

@@ -21,13 +21,17 @@ type Branch struct {
 	P     float64
 }
 
-// validate returns an error if p is not a Markov decision process: sizes that do not fit, or probabilities that do not add up to 1.
+// validate returns an error if p is not a Markov decision process: sizes that do not fit, or probabilities that do not
+// add up to 1.
 func (p *Process) validate() error {
 	if !(p.Gamma >= 0 && p.Gamma <= longest) {
 		return fmt.Errorf("improper: a process has gamma %v, want 0 to %v", p.Gamma, longest)
 	}
-	if n := p.States * p.Controllers; p.States < 1 || p.Controllers < 1 || len(p.Start) != p.States || len(p.Reward) != n || len(p.Next) != n {
-		return fmt.Errorf("improper: a process of %d states and %d controllers has %d starts, %d rewards and %d lists of branches, want as many as states, and twice states × controllers",
+	if n := p.States * p.Controllers; p.States < 1 || p.Controllers < 1 || len(p.Start) != p.States ||
+		len(p.Reward) != n || len(p.Next) != n {
+		return fmt.Errorf(
+			"improper: a process of %d states and %d controllers has %d starts, %d rewards and %d lists of branches, want as "+
+				"many as states, and twice states × controllers",
 			p.States, p.Controllers, len(p.Start), len(p.Reward), len(p.Next))
 	}
 	sum := 0.0
@@ -41,19 +45,21 @@ func (p *Process) validate() error {
 		sum := 0.0
 		for _, b := range branches {
 			if b.State < 0 || b.State >= p.States {
-				return fmt.Errorf("improper: state %d, controller %d: state %d follows, want 0 to %d", i%p.States, i/p.States, b.State, p.States-1)
+				return fmt.Errorf("improper: state %d, controller %d: state %d follows, want 0 to %d", i%p.States, i/p.States,
+					b.State, p.States-1)
 			}
 			sum += b.P
 		}
 		if !(math.Abs(sum-1) < 1e-6) {
-			return fmt.Errorf("improper: state %d, controller %d: the probabilities sum to %v, want 1", i%p.States, i/p.States, sum)
+			return fmt.Errorf("improper: state %d, controller %d: the probabilities sum to %v, want 1", i%p.States, i/p.States,
+				sum)
 		}
 	}
 	return nil
 }
 
-// Exact is SoftMax PG with the true gradient: the policy gradient theorem over controllers, ∂V/∂θ_m = Σ_s d(s)·π_m·(Q(s, m) − V(s)),
-// with d the discounted number of visits.
+// Exact is SoftMax PG with the true gradient: the policy gradient theorem over controllers, ∂V/∂θ_m = Σ_s
+// d(s)·π_m·(Q(s, m) − V(s)), with d the discounted number of visits.
 type Exact struct {
 	p             *Process
 	Theta, Weight []float64 // [Controllers]
@@ -68,7 +74,8 @@ func NewExact(p *Process) (*Exact, error) {
 		return nil, err
 	}
 	col := func(n int) []float64 { return make([]float64, n) }
-	e := &Exact{p: p, Theta: col(p.Controllers), Weight: col(p.Controllers), value: col(p.States), visits: col(p.States), next: col(p.States), grad: col(p.Controllers)}
+	e := &Exact{p: p, Theta: col(p.Controllers), Weight: col(p.Controllers), value: col(p.States), visits: col(p.States),
+		next: col(p.States), grad: col(p.Controllers)}
 	e.softmax()
 	return e, nil
 }
@@ -164,7 +171,8 @@ func (e *Exact) Gradient() []float64 {
 	return e.grad
 }
 
-// Step moves Theta by rate times the gradient, which counts with length 1 if it is longer. It returns the gradient's length.
+// Step moves Theta by rate times the gradient, which counts with length 1 if it is longer. It returns the gradient's
+// length.
 func (e *Exact) Step(rate float64) float64 {
 	g := e.Gradient()
 	n := length(g)

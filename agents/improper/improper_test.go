@@ -55,14 +55,15 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// With the observation as features the mixture learns what is right in each state; without, which controller is best on the
-// whole. 0.01 of entropy keeps weights from 0.
+// With the observation as features the mixture learns what is right in each state; without, which controller is best on
+// the whole. 0.01 of entropy keeps weights from 0.
 func TestItLearns(t *testing.T) {
 	for _, method := range []string{"pg", "nac"} {
 		cfg := busy(method)
 		cfg.LR = 1
 		for _, id := range []string{"ProbeContext-v1", "ProbeMaskedContext-v1"} {
-			l := agenttest.NewLoop(t, builder(cfg), agenttest.Setting{Env: id, Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 1, Total: 20000}).Train()
+			l := agenttest.NewLoop(t, builder(cfg),
+				agenttest.Setting{Env: id, Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 1, Total: 20000}).Train()
 			if got := agenttest.Evaluate(t, id, l.Agent.Greedy(), 100); got < 0.9 {
 				t.Errorf("%s, %s: mean return %v, want 0.9", method, id, got)
 			}
@@ -71,7 +72,9 @@ func TestItLearns(t *testing.T) {
 	for _, method := range []string{"pg", "nac", "spsa"} {
 		cfg := DefaultConfig()
 		cfg.Method, cfg.Steps, cfg.LR = method, 16, 1
-		l := agenttest.NewLoop(t, builder(cfg), agenttest.Setting{Env: "ProbeAction-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 1, Total: 20000}).Train()
+		l := agenttest.NewLoop(t, builder(cfg),
+			agenttest.Setting{Env: "ProbeAction-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 1,
+				Total: 20000}).Train()
 		if got := agenttest.Evaluate(t, "ProbeAction-v1", l.Agent.Greedy(), 100); got < 0.9 {
 			t.Errorf("%s: mean return %v, want 0.9", method, got)
 		}
@@ -85,16 +88,24 @@ func TestItRefusesWhatItCannotMix(t *testing.T) {
 	})
 	cfg := DefaultConfig()
 	cfg.Method = "spsa"
-	if _, err := New(cfg, agenttest.Plain(), 3, 1, 1); err == nil || !strings.Contains(err.Error(), "got 3 rows, want an even number") {
+	if _, err := New(cfg, agenttest.Plain(), 3, 1, 1); err == nil ||
+		!strings.Contains(err.Error(), "got 3 rows, want an even number") {
 		t.Errorf("three rows: %v", err)
 	}
 	for want, bad := range map[string]func(c *Config){
-		"method: got \"nca\"": func(c *Config) { c.Method = "nca" }, "features": func(c *Config) { c.Features = "all" }, "steps": func(c *Config) { c.Steps = 0 },
-		"lr": func(c *Config) { c.LR = 0 }, "gamma": func(c *Config) { c.Gamma = 2 }, "lambda": func(c *Config) { c.Lambda = math.NaN() },
-		"ridge": func(c *Config) { c.Ridge = 0 }, "damping": func(c *Config) { c.Damping = -1 }, "max_kl": func(c *Config) { c.MaxKL = -1 },
-		"ent_coef": func(c *Config) { c.EntCoef = 11 }, "init": func(c *Config) { c.Init = -1 }, "shards": func(c *Config) { c.Shards = 0 },
+		"method: got \"nca\"": func(c *Config) { c.Method = "nca" }, "features": func(c *Config) { c.Features = "all" },
+		"steps": func(c *Config) { c.Steps = 0 },
+		"lr":    func(c *Config) { c.LR = 0 }, "gamma": func(c *Config) { c.Gamma = 2 },
+		"lambda": func(c *Config) { c.Lambda = math.NaN() },
+		"ridge":  func(c *Config) { c.Ridge = 0 }, "damping": func(c *Config) { c.Damping = -1 },
+		"max_kl":   func(c *Config) { c.MaxKL = -1 },
+		"ent_coef": func(c *Config) { c.EntCoef = 11 }, "init": func(c *Config) { c.Init = -1 },
+		"shards":  func(c *Config) { c.Shards = 0 },
 		"perturb": func(c *Config) { c.Perturb = 0 }, "episodes": func(c *Config) { c.Episodes = 0 },
-		"features: got \"observation\", want none with method spsa": func(c *Config) { c.Method, c.Features = "spsa", "observation" },
+		"features: got \"observation\", want none with method spsa": func(c *Config) {
+			c.Method, c.Features = "spsa",
+				"observation"
+		},
 	} {
 		c := DefaultConfig()
 		bad(&c)
@@ -105,18 +116,22 @@ func TestItRefusesWhatItCannotMix(t *testing.T) {
 }
 
 func TestStateIsChecked(t *testing.T) {
-	l := agenttest.NewLoop(t, builder(busy("nac")), agenttest.Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500}).Train()
+	l := agenttest.NewLoop(t, builder(busy("nac")),
+		agenttest.Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500}).Train()
 	agenttest.RefusesState(t, l.Agent, "agent.json", map[string]string{
-		"another format": `{"format": 2}`, "updates": `{"format": 1, "updates": -1}`, "no critic": `{"format": 1}`, "perturbed": `{"format": 1, "trial": {}}`,
+		"another format": `{"format": 2}`, "updates": `{"format": 1, "updates": -1}`, "no critic": `{"format": 1}`,
+		"perturbed": `{"format": 1, "trial": {}}`,
 	})
-	l = agenttest.NewLoop(t, builder(busy("spsa")), agenttest.Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500}).Train()
+	l = agenttest.NewLoop(t, builder(busy("spsa")),
+		agenttest.Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500}).Train()
 	agenttest.RefusesState(t, l.Agent, "agent.json", map[string]string{
 		"no trial": `{"format": 1, "critic": [1]}`, "rows": `{"format": 1, "trial": {"episode": [1]}}`,
 	})
 }
 
 func TestStepsWithoutLegalControllers(t *testing.T) {
-	l := agenttest.NewLoop(t, builder(DefaultConfig()), agenttest.Setting{Env: "ProbeAction-v1", Rows: 2, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500})
+	l := agenttest.NewLoop(t, builder(DefaultConfig()),
+		agenttest.Setting{Env: "ProbeAction-v1", Rows: 2, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500})
 	l.NeedsLegalActions(t, map[string]agents.Policy{"agent": l.Agent, "policy": l.Agent.Greedy()})
 }
 
@@ -124,7 +139,9 @@ func TestActAndObserveDoNotAllocate(t *testing.T) {
 	for _, method := range []string{"nac", "spsa"} {
 		cfg := busy(method)
 		cfg.Episodes = 1 << 20
-		l := agenttest.NewLoop(t, builder(cfg), agenttest.Setting{Env: "ProbeMaskedContext-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1 << 30})
+		l := agenttest.NewLoop(t, builder(cfg),
+			agenttest.Setting{Env: "ProbeMaskedContext-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 5,
+				Total: 1 << 30})
 		l.AllocatesNothing(t, func(a *Agent) {
 			if a.roll != nil && a.roll.Full() {
 				a.roll.Reset()
@@ -140,10 +157,12 @@ func TestBrokenNumbersAreNamed(t *testing.T) {
 		spoil func(a *Agent)
 	}{
 		{"improper: the advantages of update 0 have mean NaN", func(a *Agent) { a.roll.Value[0] = float32(math.NaN()) }},
-		{"improper: the step of update 0 has length 0 and its gradient NaN", func(a *Agent) { a.roll.Obs[0] = float32(math.NaN()) }},
+		{"improper: the step of update 0 has length 0 and its gradient NaN",
+			func(a *Agent) { a.roll.Obs[0] = float32(math.NaN()) }},
 		{"improper: the step of update 0 has length", func(a *Agent) { a.cfg.LR, a.cfg.MaxKL = 1e300, 0 }},
 	} {
-		l := agenttest.NewLoop(t, builder(busy("nac")), agenttest.Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500})
+		l := agenttest.NewLoop(t, builder(busy("nac")),
+			agenttest.Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500})
 		for !l.Agent.roll.Full() {
 			l.Play()
 		}
@@ -160,7 +179,8 @@ func TestBrokenNumbersAreNamed(t *testing.T) {
 
 // A step of spsa that no weight can hold is an error, and nothing changes.
 func TestAHugeStepOfSPSAIsNamed(t *testing.T) {
-	l := agenttest.NewLoop(t, builder(busy("spsa")), agenttest.Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500})
+	l := agenttest.NewLoop(t, builder(busy("spsa")),
+		agenttest.Setting{Env: "ProbeContext-v1", Rows: 4, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500})
 	l.Agent.cfg.LR = 1e300
 	l.Agent.trial.Earned[0] = 5 // so that the rows of a pair differ
 	before := agenttest.State(t, l.Agent.Parts())["weights.safetensors"]
@@ -267,8 +287,8 @@ func TestGradientAndCurvature(t *testing.T) {
 	}
 }
 
-// A process of two states by hand: in state 0 controller 0 earns 1 and stays, controller 1 earns 0 and goes to state 1, where both earn 2 and
-// go back. With weights (w, 1 − w) and gamma g: V0 = w(1 + gV0) + (1 − w)gV1, V1 = 2 + gV0.
+// A process of two states by hand: in state 0 controller 0 earns 1 and stays, controller 1 earns 0 and goes to state 1,
+// where both earn 2 and go back. With weights (w, 1 − w) and gamma g: V0 = w(1 + gV0) + (1 − w)gV1, V1 = 2 + gV0.
 func TestExactGradientByHand(t *testing.T) {
 	const g = 0.5
 	p := &Process{

@@ -10,7 +10,8 @@ import (
 	"clustergym/internal/par"
 )
 
-// shard holds sums over a piece of a rollout. Shards are added up in order, so that the number of workers changes nothing.
+// shard holds sums over a piece of a rollout. Shards are added up in order, so that the number of workers changes
+// nothing.
 type shard struct {
 	grad    []float64 // [dim], of the sum of advantage·log π, and of the entropy
 	share   []float64 // [controllers], of probabilities
@@ -23,7 +24,8 @@ type shard struct {
 
 func newShard(dim, controllers, n int) shard {
 	return shard{
-		grad: make([]float64, dim), share: make([]float64, controllers), right: make([]float64, n), product: make([]float64, max(dim, n)),
+		grad: make([]float64,
+			dim), share: make([]float64, controllers), right: make([]float64, n), product: make([]float64, max(dim, n)),
 		x: make([]float64, n), log: make([]float64, controllers),
 	}
 }
@@ -73,7 +75,8 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 		return nil, agents.ErrNotReady
 	}
 	if mean-mean != 0 || deviation-deviation != 0 {
-		return nil, fmt.Errorf("improper: the advantages of update %d have mean %v and deviation %v", a.updates, mean, deviation)
+		return nil, fmt.Errorf("improper: the advantages of update %d have mean %v and deviation %v", a.updates, mean,
+			deviation)
 	}
 	explained := a.roll.ExplainedVariance()
 	if err := a.pieces(ctx, func(s *shard, from, to int) {
@@ -97,7 +100,10 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 		return nil, err
 	}
 	if step := length(a.step); norm-norm != 0 || !(step <= math.MaxFloat32) {
-		return nil, fmt.Errorf("improper: the step of update %d has length %v and its gradient %v: a weight or an observation is no number, or lr is too large", a.updates, step, norm)
+		return nil,
+			fmt.Errorf(
+				"improper: the step of update %d has length %v and its gradient %v: a weight or an observation is no number, or "+
+					"lr is too large", a.updates, step, norm)
 	}
 	if err := a.fit(ctx, n); err != nil {
 		return nil, err
@@ -113,8 +119,10 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 // report returns the figures of an update. heaviest is the largest mean weight of a controller.
 func (a *Agent) report(entropy, heaviest, norm, kl, explained float64) agents.Stats {
 	a.stats = append(a.stats[:0],
-		agents.Stat{Name: "entropy", Value: entropy}, agents.Stat{Name: "weight_max", Value: heaviest}, agents.Stat{Name: "grad_norm", Value: norm},
-		agents.Stat{Name: "kl", Value: kl}, agents.Stat{Name: "explained_variance", Value: explained}, agents.Stat{Name: "n_updates", Value: float64(a.updates)})
+		agents.Stat{Name: "entropy", Value: entropy}, agents.Stat{Name: "weight_max", Value: heaviest},
+		agents.Stat{Name: "grad_norm", Value: norm},
+		agents.Stat{Name: "kl", Value: kl}, agents.Stat{Name: "explained_variance", Value: explained},
+		agents.Stat{Name: "n_updates", Value: float64(a.updates)})
 	return a.stats
 }
 
@@ -183,8 +191,8 @@ func (a *Agent) spread(dst []float64, j int, d float64, obs []float32) {
 	}
 }
 
-// fisher adds F·v of the steps from, …, to − 1 to s.product: E[ψψᵀ] with ψ the gradient of log π, the expectation over controllers,
-// which is (diag p − ppᵀ) ⊗ φφᵀ in a state of weights p and features φ.
+// fisher adds F·v of the steps from, …, to − 1 to s.product: E[ψψᵀ] with ψ the gradient of log π, the expectation over
+// controllers, which is (diag p − ppᵀ) ⊗ φφᵀ in a state of weights p and features φ.
 func (a *Agent) fisher(s *shard, from, to int, v []float64) {
 	z := s.log
 	for k := from; k < to; k++ {
@@ -210,7 +218,8 @@ func (a *Agent) fisher(s *shard, from, to int, v []float64) {
 }
 
 // product fills dst with the sum over shards of what times adds to s.product for v, divided by n.
-func (a *Agent) product(ctx context.Context, dst, v []float64, n float64, times func(s *shard, from, to int, v []float64)) error {
+func (a *Agent) product(ctx context.Context, dst, v []float64, n float64,
+	times func(s *shard, from, to int, v []float64)) error {
 	if err := a.pieces(ctx, func(s *shard, from, to int) {
 		clear(s.product)
 		times(s, from, to, v)
@@ -229,7 +238,8 @@ func (a *Agent) product(ctx context.Context, dst, v []float64, n float64, times 
 	return nil
 }
 
-// direction fills step, and returns how far it goes: half of stepᵀ·F·step, the divergence to second order, 0 where F is unknown.
+// direction fills step, and returns how far it goes: half of stepᵀ·F·step, the divergence to second order, 0 where F is
+// unknown.
 func (a *Agent) direction(ctx context.Context, n float64) (kl float64, err error) {
 	if a.cfg.Method == "pg" {
 		for i, g := range a.sum.grad {
@@ -307,7 +317,8 @@ func (a *Agent) fit(ctx context.Context, n float64) error {
 // passes bounds the steps of solve.
 const passes = 40
 
-// solve improves x towards the solution of M·x = b by conjugate gradients, M positive definite and given by its products.
+// solve improves x towards the solution of M·x = b by conjugate gradients, M positive definite and given by its
+// products.
 func (a *Agent) solve(x, b []float64, times func(dst, v []float64) error) error {
 	n := len(x)
 	r, p, q := a.residue[:n], a.along[:n], a.image[:n]

@@ -26,10 +26,11 @@ type trial struct {
 
 const stateFormat = 1
 
-// Parts returns what a checkpoint keeps: weights.safetensors, agent.json (counters, the critic, and what perturbed rows have
-// earned) and, of pg and nac, rollout.bin.
+// Parts returns what a checkpoint keeps: weights.safetensors, agent.json (counters, the critic, and what perturbed rows
+// have earned) and, of pg and nac, rollout.bin.
 func (a *Agent) Parts() []agents.Part {
-	parts := []agents.Part{agents.NewPart("weights.safetensors", a.params), agents.NewJSONPart("agent.json", a.save, a.load)}
+	parts := []agents.Part{agents.NewPart("weights.safetensors", a.params),
+		agents.NewJSONPart("agent.json", a.save, a.load)}
 	if a.roll != nil {
 		parts = append(parts, agents.NewPart("rollout.bin", a.roll))
 	}
@@ -54,8 +55,10 @@ func (a *Agent) load(s state) error {
 		return fmt.Errorf("improper: the state is not one of method %s with %d observations", a.cfg.Method, a.obs)
 	}
 	if t := s.Trial; t != nil {
-		if n := a.rows; len(t.Episode) != n || len(t.Earned) != n || len(t.Running) != n || len(t.Discount) != n || t.From < 0 {
-			return fmt.Errorf("improper: the state counts %d rows from episode %d on, want %d rows from 0 or later", len(t.Episode), t.From, n)
+		if n := a.rows; len(t.Episode) != n || len(t.Earned) != n || len(t.Running) != n || len(t.Discount) != n ||
+			t.From < 0 {
+			return fmt.Errorf("improper: the state counts %d rows from episode %d on, want %d rows from 0 or later",
+				len(t.Episode), t.From, n)
 		}
 		a.trial.trial, a.trial.stale = *t, true
 	} else {

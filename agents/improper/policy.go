@@ -13,7 +13,8 @@ import (
 	"clustergym/nets"
 )
 
-// mixture is a softmax over controllers whose logits are linear in features: a constant, and the observation or nothing.
+// mixture is a softmax over controllers whose logits are linear in features: a constant, and the observation or
+// nothing.
 type mixture struct {
 	obs, controllers int
 	width            int // of a controller's row of theta: 1, or 1 + obs
@@ -23,8 +24,11 @@ type mixture struct {
 // newMixture returns a mixture of all controllers alike.
 func newMixture(cfg Config, s env.Spec) (*mixture, error) {
 	if len(s.Action.Sizes) != 1 || len(s.Action.Low) > 0 {
-		return nil, fmt.Errorf("improper: %s has %d discrete factors and %d continuous actions, want one factor, whose actions are the base controllers, and no continuous actions",
-			s.ID, len(s.Action.Sizes), len(s.Action.Low))
+		return nil,
+			fmt.Errorf(
+				"improper: %s has %d discrete factors and %d continuous actions, want one factor, whose actions are the base "+
+					"controllers, and no continuous actions",
+				s.ID, len(s.Action.Sizes), len(s.Action.Low))
 	}
 	m := &mixture{obs: s.ObsLen(), controllers: s.Action.Sizes[0], width: 1}
 	if m.obs == 0 {
@@ -45,8 +49,8 @@ func (m *mixture) scatter(deviation float64, seed uint64) {
 	}
 }
 
-// weights fills p with the probabilities of controllers under theta. Illegal ones have probability 0; if none is legal, all have. mask
-// nil = all are legal.
+// weights fills p with the probabilities of controllers under theta. Illegal ones have probability 0; if none is legal,
+// all have. mask nil = all are legal.
 func (m *mixture) weights(p []float64, theta []float32, obs []float32, mask []bool) {
 	most := math.Inf(-1)
 	for k := range p {
@@ -75,8 +79,8 @@ func (m *mixture) weights(p []float64, theta []float32, obs []float32, mask []bo
 	}
 }
 
-// draw returns a controller with probability p, or the likeliest without a stream, -1 if none is legal or a weight is NaN. One
-// number is drawn from src.
+// draw returns a controller with probability p, or the likeliest without a stream, -1 if none is legal or a weight is
+// NaN. One number is drawn from src.
 func draw(p []float64, mask []bool, src *rand.Rand) int {
 	if src == nil {
 		at := -1
@@ -104,7 +108,9 @@ func draw(p []float64, mask []bool, src *rand.Rand) int {
 func (m *mixture) fits(b *env.Batch, dst *env.Actions) error {
 	n := b.N
 	if dst.N != n || len(dst.Disc) < n || len(b.Obs) < n*m.obs || len(b.Mask) < n*m.controllers || len(b.Kind) < n {
-		return fmt.Errorf("improper: a batch of %d rows with %d observations, %d mask bits and room for %d actions does not fit %d observations and %d controllers",
+		return fmt.Errorf(
+			"improper: a batch of %d rows with %d observations, %d mask bits and room for %d actions does not fit %d "+
+				"observations and %d controllers",
 			n, len(b.Obs), len(b.Mask), dst.N, m.obs, m.controllers)
 	}
 	return nil
@@ -124,8 +130,9 @@ func (m *mixture) act(p []float64, theta []float32, b *env.Batch, i int, src *ra
 	return int32(k), nil
 }
 
-// Policy plays the mixture: it draws controllers from the streams that Act is given, and takes the likeliest where there are
-// none. It takes batches of any size and shares its parameters: use one per goroutine, and none while an agent learns.
+// Policy plays the mixture: it draws controllers from the streams that Act is given, and takes the likeliest where
+// there are none. It takes batches of any size and shares its parameters: use one per goroutine, and none while an
+// agent learns.
 type Policy struct {
 	*mixture
 	p []float64 // [controllers], scratch
@@ -133,8 +140,8 @@ type Policy struct {
 
 var _ agents.Policy = (*Policy)(nil)
 
-// NewPolicy returns the mixture of saved weights ("weights.safetensors" of a checkpoint) for environments of spec s. cfg's
-// Features must be that of the training.
+// NewPolicy returns the mixture of saved weights ("weights.safetensors" of a checkpoint) for environments of spec s.
+// cfg's Features must be that of the training.
 func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	m, err := newMixture(cfg, s)
 	if err != nil {
@@ -165,8 +172,8 @@ func (p *Policy) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*r
 	return nil
 }
 
-// Weights returns the probabilities of the controllers in a state in which all are legal. Without features obs may be nil. The slice is
-// valid until the next call.
+// Weights returns the probabilities of the controllers in a state in which all are legal. Without features obs may be
+// nil. The slice is valid until the next call.
 func (p *Policy) Weights(obs []float32) []float64 {
 	p.weights(p.p, p.params.Data, obs, nil)
 	return p.p

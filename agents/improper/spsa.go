@@ -10,8 +10,8 @@ import (
 	"clustergym/internal/rng"
 )
 
-// perturbed estimates the gradient of the return by perturbing theta: row 2j plays with θ + c·u_j, row 2j + 1 with θ − c·u_j, whole
-// episodes. Rows that have played theirs play on until all have, and what they earn then does not count.
+// perturbed estimates the gradient of the return by perturbing theta: row 2j plays with θ + c·u_j, row 2j + 1 with θ −
+// c·u_j, whole episodes. Rows that have played theirs play on until all have, and what they earn then does not count.
 type perturbed struct {
 	a     *Agent
 	dim   int
@@ -124,7 +124,10 @@ func (t *perturbed) learn() (agents.Stats, error) {
 	}
 	norm := length(grad)
 	if step := a.rate() * norm; !(step <= math.MaxFloat32) {
-		return nil, fmt.Errorf("improper: the step of update %d has length %v and its gradient %v: lr is too large, or perturb too small", a.updates, step, norm)
+		return nil,
+			fmt.Errorf(
+				"improper: the step of update %d has length %v and its gradient %v: lr is too large, or perturb too small",
+				a.updates, step, norm)
 	}
 	for i, g := range grad {
 		a.params.Data[i] += float32(a.rate() * g)

@@ -31,7 +31,8 @@ func newBaseline(kind string, obsLen, infos int) (*baseline, error) {
 	switch kind {
 	case "observation":
 		if obsLen > wide {
-			return nil, fmt.Errorf("maml: baseline observation over %d numbers, want at most %d; take info or time", obsLen, wide)
+			return nil, fmt.Errorf("maml: baseline observation over %d numbers, want at most %d; take info or time", obsLen,
+				wide)
 		}
 		v.obs, v.info = obsLen, infos
 	case "info":
@@ -99,7 +100,8 @@ func (v *baseline) fit(n int) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("maml: the baseline over %d features of %d steps cannot be fitted: returns or observations are no numbers", k, n)
+	return fmt.Errorf(
+		"maml: the baseline over %d features of %d steps cannot be fitted: returns or observations are no numbers", k, n)
 }
 
 // cholesky solves a·w = b, a's lower half given, in place.

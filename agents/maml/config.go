@@ -8,8 +8,9 @@ import (
 
 // Config holds the hyper-parameters.
 type Config struct {
-	Method string `yaml:"method"` // maml, reptile, or joint: training on all tasks at once without adapting, for comparison
-	Order  int    `yaml:"order"`  // of maml: 1 = without Hessians (FOMAML), 2 = with them
+	// maml, reptile, or joint: training on all tasks at once without adapting, for comparison
+	Method string `yaml:"method"`
+	Order  int    `yaml:"order"` // of maml: 1 = without Hessians (FOMAML), 2 = with them
 	// Tasks is the number of tasks in a meta-batch. It changes results; workers do not.
 	Tasks  int `yaml:"tasks"`
 	Before int `yaml:"before"` // episodes of a task that every inner step learns from
@@ -28,8 +29,8 @@ type Config struct {
 	MaxKL        float64 `yaml:"max_kl"`        // trpo: how far a step may go
 	CGIterations int     `yaml:"cg_iterations"` // trpo
 	Damping      float64 `yaml:"damping"`       // trpo: added to the curvature's diagonal
-	// CurvatureEvery n takes products with the curvature from every n-th transition: 1 = from all. They are most of the time of a
-	// step, and a tenth of the data is enough for them (Schulman et al. 2015, appendix C).
+	// CurvatureEvery n takes products with the curvature from every n-th transition: 1 = from all. They are most of the
+	// time of a step, and a tenth of the data is enough for them (Schulman et al. 2015, appendix C).
 	CurvatureEvery int     `yaml:"curvature_every"` // trpo
 	Backtracks     int     `yaml:"backtracks"`      // trpo: the most shorter steps that are tried
 	Backtrack      float64 `yaml:"backtrack"`       // trpo: factor by which each is shorter
@@ -73,14 +74,16 @@ func (c Config) Validate() error {
 	count("after", c.After, 4096)
 	if c.Method == "reptile" {
 		l.Add(c.InnerSteps >= 2 && c.InnerSteps <= 64, "inner_steps", c.InnerSteps,
-			"a whole number from 2 to 64 with method reptile, which with a single step is training on all tasks at once and learns nothing about adapting")
+			"a whole number from 2 to 64 with method reptile, which with a single step is training on all tasks at once and "+
+				"learns nothing about adapting")
 	} else {
 		count("inner_steps", c.InnerSteps, 64)
 	}
 	positive("inner_lr", c.InnerLR, 100)
 	unit("gamma", c.Gamma)
 	unit("lambda", c.Lambda)
-	l.Add(c.Baseline == "observation" || c.Baseline == "info" || c.Baseline == "time", "baseline", c.Baseline, "observation, info or time")
+	l.Add(c.Baseline == "observation" || c.Baseline == "info" || c.Baseline == "time", "baseline", c.Baseline,
+		"observation, info or time")
 	l.Add(c.EntCoef >= 0 && c.EntCoef <= 10, "ent_coef", c.EntCoef, "a number in [0, 10]")
 	l.Add(c.Outer == "trpo" || c.Outer == "ppo", "outer", c.Outer, "trpo or ppo")
 	positive("max_kl", c.MaxKL, 10)

@@ -23,7 +23,8 @@ type Outcome struct {
 // inner steps, which must ascend: results are [len(steps)][n]. Every inner step learns from Config.Before new
 // episodes; the measured episodes are others. Nothing is learnt across tasks. done, which may be nil, is called as
 // tasks are finished.
-func (l *Learner) Judge(ctx context.Context, theta []float32, seed uint64, n int, steps []int, episodes int, done func()) ([][]Outcome, error) {
+func (l *Learner) Judge(ctx context.Context, theta []float32, seed uint64, n int, steps []int, episodes int,
+	done func()) ([][]Outcome, error) {
 	for k, s := range steps {
 		if s < 0 || k > 0 && s <= steps[k-1] {
 			return nil, fmt.Errorf("maml: inner steps %v, want numbers that ascend from 0 or more", steps)
@@ -41,7 +42,8 @@ func (l *Learner) Judge(ctx context.Context, theta []float32, seed uint64, n int
 		out[k] = make([]Outcome, n)
 	}
 	err = par.For(ctx, l.workers, n, func(worker, i int) error {
-		if err := l.judge(ctx, l.hands[worker], tasks[i], theta, steps, episodes, func(k int, o Outcome) { out[k][i] = o }); err != nil {
+		if err := l.judge(ctx, l.hands[worker], tasks[i], theta, steps, episodes,
+			func(k int, o Outcome) { out[k][i] = o }); err != nil {
 			return fmt.Errorf("task %d: %w", i, err)
 		}
 		if done != nil {
@@ -73,7 +75,8 @@ func (l *Learner) Adapt(ctx context.Context, theta []float32, t Task, phase, ste
 	return x, nil
 }
 
-func (l *Learner) judge(ctx context.Context, h *hand, t Task, theta []float32, steps []int, episodes int, tell func(k int, o Outcome)) error {
+func (l *Learner) judge(ctx context.Context, h *hand, t Task, theta []float32, steps []int, episodes int,
+	tell func(k int, o Outcome)) error {
 	x := append([]float32(nil), theta...)
 	e, err := replay.NewEpisodes(h.spec, l.cfg.Gamma)
 	if err != nil {

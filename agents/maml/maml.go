@@ -40,11 +40,12 @@ type trial struct {
 	task   Task
 	before []*replay.Episodes // of every inner step
 	after  *replay.Episodes
-	few    *replay.Episodes // the transitions of after that products with the curvature are made of; after itself if all are
-	path   Path[float32]
-	out    []float32 // a gradient or a product with a direction
-	loss   float64   // after adaptation
-	kl     float64
+	// the transitions of after that products with the curvature are made of; after itself if all are
+	few  *replay.Episodes
+	path Path[float32]
+	out  []float32 // a gradient or a product with a direction
+	loss float64   // after adaptation
+	kl   float64
 }
 
 // New returns a learner whose parameters are those of the first model that model makes. All models must begin alike;

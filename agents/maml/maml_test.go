@@ -68,7 +68,8 @@ func small() map[string]maml.Config {
 	reptile.Method, reptile.InnerSteps = "reptile", 3
 	joint := c
 	joint.Method = "joint"
-	return map[string]maml.Config{"first order": first, "second order, two steps": second, "ppo": prox, "reptile": reptile, "joint": joint}
+	return map[string]maml.Config{"first order": first, "second order, two steps": second, "ppo": prox, "reptile": reptile,
+		"joint": joint}
 }
 
 func learn(t testing.TB, l *maml.Learner, n int) {
@@ -155,7 +156,8 @@ func TestBadSettingsAreNamedInOneSentence(t *testing.T) {
 		want   string
 		change func(c *maml.Config)
 	}{
-		{"inner_steps: got 1, want a whole number from 2 to 64 with method reptile", func(c *maml.Config) { c.Method = "reptile" }},
+		{"inner_steps: got 1, want a whole number from 2 to 64 with method reptile",
+			func(c *maml.Config) { c.Method = "reptile" }},
 		{`method: got "mamba", want maml, reptile or joint`, func(c *maml.Config) { c.Method = "mamba" }},
 		{"order: got 3, want 1, without Hessians, or 2, with them", func(c *maml.Config) { c.Order = 3 }},
 		{"tasks: got 0, want a whole number from 1 to 4096", func(c *maml.Config) { c.Tasks = 0 }},
@@ -168,21 +170,24 @@ func TestBadSettingsAreNamedInOneSentence(t *testing.T) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}
-	if _, err := maml.NewFamily(func() (env.Env, error) { return control.New("CartPole-v1") }); err == nil || !strings.Contains(err.Error(), "CartPole-v1 has no tasks") {
+	if _, err := maml.NewFamily(func() (env.Env, error) { return control.New("CartPole-v1") }); err == nil ||
+		!strings.Contains(err.Error(), "CartPole-v1 has no tasks") {
 		t.Errorf("a family without tasks: %v", err)
 	}
 }
 
 func TestAFamilyDrawsTasks(t *testing.T) {
 	tasks, err := family(t, "Nav2D-v1").Sample(rand.New(rand.NewPCG(1, 2)), 3)
-	if err != nil || len(tasks) != 3 || len(tasks[0].Values) != 2 || slices.Equal(tasks[0].Values, tasks[1].Values) || tasks[0].Seed == tasks[1].Seed {
+	if err != nil || len(tasks) != 3 || len(tasks[0].Values) != 2 || slices.Equal(tasks[0].Values, tasks[1].Values) ||
+		tasks[0].Seed == tasks[1].Seed {
 		t.Errorf("%v, %v", tasks, err)
 	}
 }
 
 func TestJudgingNeedsNumbersThatAscend(t *testing.T) {
 	l := learner(t, "Bandit-v1", small()["first order"], 1, 1)
-	if _, err := l.Judge(ctx, l.Params().Data, 1, 1, []int{1, 1}, 1, nil); err == nil || !strings.Contains(err.Error(), "ascend") {
+	if _, err := l.Judge(ctx, l.Params().Data, 1, 1, []int{1, 1}, 1, nil); err == nil ||
+		!strings.Contains(err.Error(), "ascend") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := l.Judge(ctx, nil, 1, 1, []int{1}, 1, nil); err == nil {

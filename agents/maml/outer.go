@@ -84,8 +84,8 @@ func (l *Learner) trust(ctx context.Context) error {
 	return nil
 }
 
-// curvature sets dst to the product of v with the mean over tasks of the Hessian of the divergence after adaptation, as a
-// function of the parameters before it: Jᵀ·F·J with J the adaptation's derivative, 1 with order 1.
+// curvature sets dst to the product of v with the mean over tasks of the Hessian of the divergence after adaptation, as
+// a function of the parameters before it: Jᵀ·F·J with J the adaptation's derivative, 1 with order 1.
 func (l *Learner) curvature(ctx context.Context, dst, v []float32) error {
 	err := l.each(ctx, func(h *hand, t *trial) error {
 		copy(t.out, v)
@@ -137,8 +137,8 @@ func (l *Learner) outcome(ctx context.Context, theta []float32) (loss, kl float6
 	return l.total(func(t *trial) float64 { return t.loss }), l.total(func(t *trial) float64 { return t.kl }), err
 }
 
-// proximal takes some steps of Adam on the clipped loss after adaptation, with the divergences of the policies before and
-// after adaptation from those that acted as anchors.
+// proximal takes some steps of Adam on the clipped loss after adaptation, with the divergences of the policies before
+// and after adaptation from those that acted as anchors.
 func (l *Learner) proximal(ctx context.Context) error {
 	c := &l.cfg
 	norms := 0.0

@@ -27,7 +27,8 @@ func (l *Learner) Parts() []agents.Part {
 			return state{stateFormat, l.iteration, l.steps, l.seed}, nil
 		}, func(s state) error {
 			if s.Format != stateFormat || s.Iteration < 0 || s.Steps < 0 {
-				return fmt.Errorf("maml: format %d with %d iterations and %d steps cannot be the state of a learner", s.Format, s.Iteration, s.Steps)
+				return fmt.Errorf("maml: format %d with %d iterations and %d steps cannot be the state of a learner", s.Format,
+					s.Iteration, s.Steps)
 			}
 			l.iteration, l.steps, l.seed = s.Iteration, s.Steps, s.Seed
 			return nil

@@ -32,11 +32,11 @@ type Model interface {
 	Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err error)
 }
 
-// Teller is a Model without continuous actions that can tell after Act what Score would write, so that Score need not compute the
-// episodes once more.
+// Teller is a Model without continuous actions that can tell after Act what Score would write, so that Score need not
+// compute the episodes once more.
 type Teller interface {
-	// Told returns what Score writes for row i of the last Act and its action: LogProb and the row of Head, which is valid until the
-	// next Act.
+	// Told returns what Score writes for row i of the last Act and its action: LogProb and the row of Head, which is valid
+	// until the next Act.
 	Told(i int, a env.Action) (logProb float32, head []float32)
 }
 
@@ -270,7 +270,8 @@ func (h *hand) begin(ctx context.Context, t Task, phase, at, j int) error {
 }
 
 // experience returns n episodes by the policy of parameters x, scored, with their advantages.
-func (h *hand) experience(ctx context.Context, dst *replay.Episodes, t Task, phase, n int, x []float32, lambda float64) error {
+func (h *hand) experience(ctx context.Context, dst *replay.Episodes, t Task, phase, n int, x []float32,
+	lambda float64) error {
 	h.set(x)
 	if err := h.play(ctx, dst, t, phase, n, h.model); err != nil {
 		return err

@@ -255,7 +255,8 @@ func TestSolveFindsTheSolutionOfAQuadratic(t *testing.T) {
 
 // metaGradient sets u to the gradient of after at the end of p with respect to p's first point: exactly that of MAML
 // with order 2; with order 1 as if the inner steps did not depend on where they began. Adapt must have filled p.
-func metaGradient[T Float](d *Differ[T], u []T, p Path[T], rate float64, order int, loss func(k int) Gradient[T], after Gradient[T], buf []T) error {
+func metaGradient[T Float](d *Differ[T], u []T, p Path[T], rate float64, order int, loss func(k int) Gradient[T],
+	after Gradient[T], buf []T) error {
 	if err := after(u, p.Last()); err != nil {
 		return err
 	}

@@ -40,7 +40,8 @@ func choose(m *onnx.Model, s env.Spec) (result, error) {
 		v := outs[0]
 		return result{v.Name, v.Type == onnx.Float32 && len(s.Action.Sizes) > 0}, nil
 	}
-	return result{}, fmt.Errorf("none of the outputs %s is called action, logits or q, so it is not known which one decides", values(outs))
+	return result{},
+		fmt.Errorf("none of the outputs %s is called action, logits or q, so it is not known which one decides", values(outs))
 }
 
 func values(vs []onnx.Value) string {
@@ -69,7 +70,8 @@ func (p *Policy) connect() error {
 		size := onnx.Len(v.Shape[1:])
 		if slices.Contains(maskNames, v.Name) {
 			if size != p.spec.MaskLen() {
-				return fmt.Errorf("input %v has %d numbers a row, and %s has %d discrete actions", v, size, p.spec.ID, p.spec.MaskLen())
+				return fmt.Errorf("input %v has %d numbers a row, and %s has %d discrete actions", v, size, p.spec.ID,
+					p.spec.MaskLen())
 			}
 			p.mask = v.Name
 			continue
@@ -92,7 +94,8 @@ func (p *Policy) connect() error {
 	case len(rest) == 0 && len(p.in) > 0:
 		return nil
 	case len(rest) != 1 || len(p.in) > 0:
-		return fmt.Errorf("the inputs %s are neither one observation nor its fields (%s) and action_mask", values(p.prog.Inputs()), strings.Join(fields, ", "))
+		return fmt.Errorf("the inputs %s are neither one observation nor its fields (%s) and action_mask",
+			values(p.prog.Inputs()), strings.Join(fields, ", "))
 	}
 	v := rest[0]
 	size := onnx.Len(v.Shape[1:])
@@ -100,7 +103,8 @@ func (p *Policy) connect() error {
 		return fmt.Errorf("input %v has %d numbers a row, and an observation of %s has %d", v, size, p.spec.ID, all)
 	}
 	if !fits(v.Shape[1:], []int{size}) && (len(p.spec.Obs) != 1 || !fits(v.Shape[1:], p.spec.Obs[0].Shape)) {
-		return fmt.Errorf("input %v does not have the shape of an observation of %s, want [N %d]%s", v, p.spec.ID, size, orField(p.spec.Obs))
+		return fmt.Errorf("input %v does not have the shape of an observation of %s, want [N %d]%s", v, p.spec.ID, size,
+			orField(p.spec.Obs))
 	}
 	if err := holds(v); err != nil {
 		return err
@@ -146,7 +150,8 @@ func (p *Policy) checkResult() error {
 	}
 	t, _ := i.Output(p.out.name)
 	a := &p.spec.Action
-	width, typ, right, what := len(a.Sizes), onnx.Int64, t.Type == onnx.Int64 || t.Type == onnx.Int32, "the index of each factor"
+	width, typ, right, what := len(a.Sizes), onnx.Int64, t.Type == onnx.Int64 || t.Type == onnx.Int32,
+		"the index of each factor"
 	switch {
 	case width == 0:
 		width, typ, right, what = len(a.Low), onnx.Float32, t.Type == onnx.Float32, "each number of an action"

@@ -17,8 +17,9 @@ import (
 // spec is an environment of two fields and three actions, of which the last does nothing.
 func spec() env.Spec {
 	return env.Spec{
-		ID:     "Three-v1",
-		Obs:    []env.Field{{Name: "a", Shape: []int{2}, Low: -9, High: 9}, {Name: "b", Shape: []int{1, 3}, Low: 0, High: 200}},
+		ID: "Three-v1",
+		Obs: []env.Field{{Name: "a", Shape: []int{2}, Low: -9, High: 9},
+			{Name: "b", Shape: []int{1, 3}, Low: 0, High: 200}},
 		Action: env.ActionSpec{Sizes: []int{3}}, NoOp: 2,
 	}
 }
@@ -79,14 +80,19 @@ func TestInputsAndOutputsAreFoundByHand(t *testing.T) {
 	}{
 		// Scores 5 7 6 with the middle one illegal, and 1 2 3 where it alone is legal.
 		"scores of a flat observation": {model([]onnx.Value{whole}, []string{"logits"}, slice...), []int32{2, 1}},
-		"a field by its name":          {model([]onnx.Value{b}, []string{"q"}, node("Identity", "q", "obs.b")), []int32{2, 1}},
-		"the only output":              {model([]onnx.Value{b, a}, []string{"strange"}, node("Relu", "strange", "obs.b")), []int32{2, 1}},
+		"a field by its name": {model([]onnx.Value{b}, []string{"q"}, node("Identity", "q", "obs.b")),
+			[]int32{2, 1}},
+		"the only output": {model([]onnx.Value{b, a}, []string{"strange"}, node("Relu", "strange", "obs.b")),
+			[]int32{2, 1}},
 		// Its own actions are 1 and 2, both illegal: doing nothing is 2, which is illegal in the second row too.
 		"an action that may be illegal": {model([]onnx.Value{whole}, []string{"logits", "action"}, choice...), []int32{2, 1}},
 		"a mask of its own": {model([]onnx.Value{b, input("action_mask", onnx.Bool, -1, 3)}, []string{"action"},
-			cast("m", "action_mask", onnx.Float32), node("Mul", "masked", "m", "obs.b"), argMax("action", "masked")), []int32{2, 1}},
-		"made for a single row": {model([]onnx.Value{input("x", onnx.Float32, 1, 5)}, []string{"logits"}, slice...), []int32{2, 1}},
-		"made for more rows":    {model([]onnx.Value{input("x", onnx.Float32, 7, 5)}, []string{"logits"}, slice...), []int32{2, 1}},
+			cast("m", "action_mask",
+				onnx.Float32), node("Mul", "masked", "m", "obs.b"), argMax("action", "masked")), []int32{2, 1}},
+		"made for a single row": {model([]onnx.Value{input("x", onnx.Float32, 1, 5)}, []string{"logits"}, slice...),
+			[]int32{2, 1}},
+		"made for more rows": {model([]onnx.Value{input("x", onnx.Float32, 7, 5)}, []string{"logits"}, slice...),
+			[]int32{2, 1}},
 	} {
 		if got := act(t, c.m, s, obs, mask).Disc; !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
@@ -96,7 +102,8 @@ func TestInputsAndOutputsAreFoundByHand(t *testing.T) {
 
 // two is an environment of two factors, of 2 and 3 actions, over an observation that has a number for each.
 func two() env.Spec {
-	return env.Spec{ID: "Two-v1", Obs: []env.Field{{Name: "o", Shape: []int{5}}}, Action: env.ActionSpec{Sizes: []int{2, 3}}, NoOp: -1}
+	return env.Spec{ID: "Two-v1", Obs: []env.Field{{Name: "o", Shape: []int{5}}},
+		Action: env.ActionSpec{Sizes: []int{2, 3}}, NoOp: -1}
 }
 
 func cast(out, in string, to onnx.Type) onnx.Node {
@@ -125,11 +132,13 @@ func TestEachFactorIsChosenAlone(t *testing.T) {
 	if got := act(t, scores, two(), []float32{1, 5, 9, 2, 3}, mask).Disc; !slices.Equal(got, []int32{0, 2}) {
 		t.Errorf("by scores %v, want [0 2]", got)
 	}
-	indices := model([]onnx.Value{obs}, []string{"action"}, append(columns("two", "obs", 0, 2), cast("action", "two", onnx.Int64))...)
+	indices := model([]onnx.Value{obs}, []string{"action"},
+		append(columns("two", "obs", 0, 2), cast("action", "two", onnx.Int64))...)
 	for _, c := range []struct {
 		obs  []float32
 		want []int32
-	}{{[]float32{0, 1, 0, 0, 0}, []int32{0, 1}}, {[]float32{1, 0, 0, 0, 0}, []int32{0, 1}}} { // the second is illegal in both
+		// the second is illegal in both
+	}{{[]float32{0, 1, 0, 0, 0}, []int32{0, 1}}, {[]float32{1, 0, 0, 0, 0}, []int32{0, 1}}} {
 		if got := act(t, indices, two(), c.obs, mask).Disc; !slices.Equal(got, c.want) {
 			t.Errorf("by the indices %v: %v, want %v", c.obs[:2], got, c.want)
 		}
@@ -140,7 +149,8 @@ func TestActionsThatCannotBeTakenAreNamed(t *testing.T) {
 	nan, all, none := float32(math.NaN()), []bool{true, true, true, true, true}, make([]bool, 5)
 	obs := input("obs", onnx.Float32, -1, 5)
 	scores := model([]onnx.Value{obs}, []string{"logits"}, node("Identity", "logits", "obs"))
-	indices := model([]onnx.Value{obs}, []string{"action"}, append(columns("two", "obs", 0, 2), cast("action", "two", onnx.Int64))...)
+	indices := model([]onnx.Value{obs}, []string{"action"},
+		append(columns("two", "obs", 0, 2), cast("action", "two", onnx.Int64))...)
 	for _, c := range []struct {
 		m    *onnx.Model
 		obs  []float32
@@ -166,19 +176,23 @@ func TestActionsThatCannotBeTakenAreNamed(t *testing.T) {
 			t.Errorf("%v, legal %v: %v, want %q", c.obs, c.mask, err, c.want)
 		}
 	}
-	box := env.Spec{ID: "Box-v1", Obs: []env.Field{{Name: "o", Shape: []int{1}}}, Action: env.ActionSpec{Low: []float32{-1}, High: []float32{1}}, NoOp: -1}
-	p, err := New(model([]onnx.Value{input("obs", onnx.Float32, -1, 1)}, []string{"action"}, node("Neg", "action", "obs")), box)
+	box := env.Spec{ID: "Box-v1", Obs: []env.Field{{Name: "o", Shape: []int{1}}},
+		Action: env.ActionSpec{Low: []float32{-1}, High: []float32{1}}, NoOp: -1}
+	p, err := New(model([]onnx.Value{input("obs", onnx.Float32, -1, 1)}, []string{"action"}, node("Neg", "action", "obs")),
+		box)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &env.Batch{N: 1, Obs: []float32{nan}, Kind: []env.Kind{env.Mid}}
-	if err := p.Act(context.Background(), b, env.NewActions(box, 1), nil); fmt.Sprint(err) != "row 0: number 0 of the action is NaN" {
+	if err := p.Act(context.Background(), b, env.NewActions(box, 1), nil); fmt.Sprint(err) !=
+		"row 0: number 0 of the action is NaN" {
 		t.Error(err)
 	}
 }
 
 func TestNumbersAreCutToTheirBounds(t *testing.T) {
-	s := env.Spec{ID: "Box-v1", Obs: []env.Field{{Name: "o", Shape: []int{2}}}, Action: env.ActionSpec{Low: []float32{-1, 0}, High: []float32{1, 5}}, NoOp: -1}
+	s := env.Spec{ID: "Box-v1", Obs: []env.Field{{Name: "o", Shape: []int{2}}},
+		Action: env.ActionSpec{Low: []float32{-1, 0}, High: []float32{1, 5}}, NoOp: -1}
 	m := model([]onnx.Value{input("obs", onnx.Float32, -1, 2)}, []string{"action"}, node("Neg", "action", "obs"))
 	if got, want := act(t, m, s, []float32{3, -2, 0.5, 1}, nil).Cont, []float32{-1, 2, -0.5, 0}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -191,15 +205,25 @@ func TestWhatDoesNotFitIsOneSentence(t *testing.T) {
 		m    *onnx.Model
 		want string
 	}{
-		"width":        {model([]onnx.Value{input("x", onnx.Float32, -1, 4)}, []string{"q"}, node("Relu", "q", "x")), "input x float32 [N 4] has 4 numbers a row, and an observation of Three-v1 has 5"},
-		"field":        {model([]onnx.Value{input("a", onnx.Float32, -1, 3)}, []string{"q"}, node("Relu", "q", "a")), "input a float32 [N 3] does not fit the field a of Three-v1, whose shape is [2]"},
-		"mask":         {model([]onnx.Value{whole, input("action_mask", onnx.Bool, -1, 2)}, []string{"q"}, node("Relu", "q", "x")), "input action_mask bool [N 2] has 2 numbers a row, and Three-v1 has 3 discrete actions"},
-		"unknown":      {model([]onnx.Value{input("a", onnx.Float32, -1, 2), input("h", onnx.Float32, -1, 8)}, []string{"q"}, node("Relu", "q", "a")), "the inputs a float32 [N 2], h float32 [N 8] are neither one observation nor its fields (a, b) and action_mask"},
-		"scores":       {model([]onnx.Value{whole}, []string{"q"}, node("Relu", "q", "x")), "output q float32 [1 5], want float32 [1 3]: a score for each discrete action of Three-v1"},
-		"several":      {model([]onnx.Value{whole}, []string{"u", "v"}, node("Relu", "u", "x"), node("Relu", "v", "x")), "none of the outputs u float32, v float32 is called action, logits or q"},
-		"float action": {model([]onnx.Value{whole}, []string{"action"}, node("Relu", "action", "x")), "output action float32 [1 5], want int64 [1 1]: the index of each factor of Three-v1"},
-		"bytes":        {model([]onnx.Value{input("x", onnx.Uint8, -1, 5)}, []string{"q"}, node("Identity", "q", "x")), "input x uint8 [N 5] is of type uint8, want float32, as observations are"},
-		"operator":     {model([]onnx.Value{whole}, []string{"q"}, node("NonZero", "q", "x")), "this operator is not known"},
+		"width": {model([]onnx.Value{input("x", onnx.Float32, -1, 4)}, []string{"q"}, node("Relu", "q", "x")),
+			"input x float32 [N 4] has 4 numbers a row, and an observation of Three-v1 has 5"},
+		"field": {model([]onnx.Value{input("a", onnx.Float32, -1, 3)}, []string{"q"}, node("Relu", "q", "a")),
+			"input a float32 [N 3] does not fit the field a of Three-v1, whose shape is [2]"},
+		"mask": {model([]onnx.Value{whole, input("action_mask", onnx.Bool, -1, 2)}, []string{"q"},
+			node("Relu", "q", "x")), "input action_mask bool [N 2] has 2 numbers a row, and Three-v1 has 3 discrete actions"},
+		"unknown": {model([]onnx.Value{input("a", onnx.Float32, -1, 2), input("h", onnx.Float32, -1, 8)}, []string{"q"},
+			node("Relu", "q",
+				"a")),
+			"the inputs a float32 [N 2], h float32 [N 8] are neither one observation nor its fields (a, b) and action_mask"},
+		"scores": {model([]onnx.Value{whole}, []string{"q"}, node("Relu", "q", "x")),
+			"output q float32 [1 5], want float32 [1 3]: a score for each discrete action of Three-v1"},
+		"several": {model([]onnx.Value{whole}, []string{"u", "v"}, node("Relu", "u", "x"), node("Relu", "v", "x")),
+			"none of the outputs u float32, v float32 is called action, logits or q"},
+		"float action": {model([]onnx.Value{whole}, []string{"action"}, node("Relu", "action", "x")),
+			"output action float32 [1 5], want int64 [1 1]: the index of each factor of Three-v1"},
+		"bytes": {model([]onnx.Value{input("x", onnx.Uint8, -1, 5)}, []string{"q"}, node("Identity", "q", "x")),
+			"input x uint8 [N 5] is of type uint8, want float32, as observations are"},
+		"operator": {model([]onnx.Value{whole}, []string{"q"}, node("NonZero", "q", "x")), "this operator is not known"},
 		"environment": {func() *onnx.Model {
 			m := model([]onnx.Value{whole}, []string{"q"})
 			m.Metadata = []onnx.Property{{Key: KeyEnv, Value: "Four-v1"}}

@@ -15,7 +15,8 @@ const (
 	KeyEnv    = "clustergym.env"    // env.Spec.ID
 	KeySpec   = "clustergym.spec"   // SpecHash
 	KeyFields = "clustergym.fields" // the fields of an observation with their shapes, in order, as JSON
-	KeyRun    = "clustergym.run"    // the environment's settings, and the cluster and workload if that is generated, as YAML
+	// the environment's settings, and the cluster and workload if that is generated, as YAML
+	KeyRun    = "clustergym.run"
 	KeyAgent  = "clustergym.agent"
 	KeyName   = "clustergym.name" // agent, run and step, as in tables
 	KeyStep   = "clustergym.step"
@@ -57,14 +58,17 @@ func difference(m *onnx.Model, s env.Spec) string {
 			here = s.Obs[i].Name + " " + onnx.ShapeString(s.Obs[i].Shape)
 		}
 		if has != nil && there != here {
-			return fmt.Sprintf("observations with %s in place of %s, want the settings, the cluster and the slots that it was trained with", there, here)
+			return fmt.Sprintf(
+				"observations with %s in place of %s, want the settings, the cluster and the slots that it was trained with", there,
+				here)
 		}
 	}
-	return fmt.Sprintf("%s with other fields or actions: its specification has the hash %.12s…, this one %.12s…", s.ID, onnx.Plain(m.Meta(KeySpec)), SpecHash(s))
+	return fmt.Sprintf("%s with other fields or actions: its specification has the hash %.12s…, this one %.12s…", s.ID,
+		onnx.Plain(m.Meta(KeySpec)), SpecHash(s))
 }
 
-// SpecHash returns a hash of what a policy has to fit: the environment, the fields of its observations and its actions. It is
-// SHA-256, in hexadecimal, of the JSON text {"id":…,"obs":[{"name":…,"shape":[…]}…],"sizes":[…],"numbers":…}.
+// SpecHash returns a hash of what a policy has to fit: the environment, the fields of its observations and its actions.
+// It is SHA-256, in hexadecimal, of the JSON text {"id":…,"obs":[{"name":…,"shape":[…]}…],"sizes":[…],"numbers":…}.
 func SpecHash(s env.Spec) string {
 	b, err := json.Marshal(struct {
 		ID      string          `json:"id"`

@@ -14,8 +14,8 @@ import (
 // pieceRows is the number of rows that a model sees at a time, at most.
 const pieceRows = 64
 
-// Policy acts as a model says. It draws nothing. It takes batches of any size and is not safe for concurrent use; policies of one
-// model may act side by side. From the second batch of a size on, it allocates nothing.
+// Policy acts as a model says. It draws nothing. It takes batches of any size and is not safe for concurrent use;
+// policies of one model may act side by side. From the second batch of a size on, it allocates nothing.
 type Policy struct {
 	spec env.Spec
 	prog *run.Program
@@ -65,7 +65,8 @@ func NewContext(ctx context.Context, m *onnx.Model, s env.Spec) (*Policy, error)
 func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*rand.Rand) error {
 	n := b.N
 	if dst.N != n || len(b.Obs) < n*p.spec.ObsLen() || len(b.Mask) < n*p.spec.MaskLen() || len(b.Kind) < n {
-		return fmt.Errorf("imported: a batch of %d rows with %d observations and %d mask bits does not fit %s", n, len(b.Obs), len(b.Mask), p.spec.ID)
+		return fmt.Errorf("imported: a batch of %d rows with %d observations and %d mask bits does not fit %s", n, len(b.Obs),
+			len(b.Mask), p.spec.ID)
 	}
 	for from := 0; from < n; {
 		if err := ctx.Err(); err != nil {
@@ -104,7 +105,8 @@ func (p *Policy) Bytes() int {
 	return i.Bytes() + p.prog.Bytes()
 }
 
-// fill writes the rows [from, to) of b into the inputs. A model that was made for more rows computes the others from what is there.
+// fill writes the rows [from, to) of b into the inputs. A model that was made for more rows computes the others from
+// what is there.
 func (p *Policy) fill(i *run.Instance, b *env.Batch, from, to int) {
 	width := p.spec.ObsLen()
 	for k := range p.in {

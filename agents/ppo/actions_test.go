@@ -101,7 +101,8 @@ func newPlayer(t testing.TB, cfg Config, seed uint64, envs ...env.Env) *player {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &player{t: t, a: a, v: v, b: env.NewBatch(v.Spec(), v.Len()), next: env.NewBatch(v.Spec(), v.Len()), act: env.NewActions(v.Spec(), v.Len())}
+	p := &player{t: t, a: a, v: v, b: env.NewBatch(v.Spec(), v.Len()), next: env.NewBatch(v.Spec(), v.Len()),
+		act: env.NewActions(v.Spec(), v.Len())}
 	for i := range v.Len() {
 		p.src = append(p.src, rand.New(rand.NewPCG(seed, uint64(i))))
 	}
@@ -248,7 +249,8 @@ func TestNumbersAreCutForTheEnvironmentOnly(t *testing.T) {
 	if math.Abs(deviation-math.Exp(1.5)) > 0.15*math.Exp(1.5) {
 		t.Errorf("the numbers kept have deviation %.2f, want that of what was drawn, %.2f", deviation, math.Exp(1.5))
 	}
-	if b := p.a.act.box; b.action(0, 7) != 4 || b.action(0, -7) != -2 || b.action(0, 0.5) != 2.5 || b.number(0, 2.5) != 0.5 {
+	if b := p.a.act.box; b.action(0, 7) != 4 || b.action(0, -7) != -2 || b.action(0, 0.5) != 2.5 ||
+		b.number(0, 2.5) != 0.5 {
 		t.Errorf("a box from -2 to 4 makes %v, %v and %v of 7, -7 and 0.5", b.action(0, 7), b.action(0, -7), b.action(0, 0.5))
 	}
 	p.a.roll.Reset()
@@ -265,7 +267,8 @@ func TestNumbersAreCutForTheEnvironmentOnly(t *testing.T) {
 	// log p = log-probabilities of both factors − z²/2 − 1.5 − ln(2π)/2, with z = (0 − mean)/e^1.5.
 	a := &p.a.act
 	z := -float64(a.head[2*6+5]) / math.Exp(1.5)
-	want := float64(a.logp[2*5+int(p.act.Disc[4])]) + float64(a.logp[2*5+3+int(p.act.Disc[5])]) - z*z/2 - 1.5 - math.Log(2*math.Pi)/2
+	want := float64(a.logp[2*5+int(p.act.Disc[4])]) + float64(a.logp[2*5+3+int(p.act.Disc[5])]) - z*z/2 - 1.5 -
+		math.Log(2*math.Pi)/2
 	if got := float64(p.a.roll.LogProb[2]); math.Abs(got-want) > 1e-5 {
 		t.Errorf("its log-probability is %v, want %v", got, want)
 	}
@@ -278,7 +281,8 @@ func TestContinuousActionsFindAGoal(t *testing.T) {
 		all = append(all, mustMake(t, "Nav2D-v1"))
 	}
 	cfg := DefaultConfig()
-	cfg.LR, cfg.EntCoef, cfg.AnnealLR, cfg.ScaleActions, cfg.NormObs, cfg.RewardScale, cfg.Shards = 1e-3, 0, false, true, true, true, 1
+	cfg.LR, cfg.EntCoef, cfg.AnnealLR, cfg.ScaleActions, cfg.NormObs, cfg.RewardScale, cfg.Shards = 1e-3, 0, false, true,
+		true, true, 1
 	p := newPlayer(t, cfg, 1, all...)
 	for i := range all {
 		if err := p.v.SetTask(i, []float64{0.3, -0.4}); err != nil {
@@ -310,7 +314,8 @@ func TestScaleOfObservationsIsSavedWithTheWeights(t *testing.T) {
 		t.Error("the policy scales otherwise than the agent")
 	}
 	cfg.NormObs = false
-	if _, err := NewPolicy(cfg, p.v.Spec(), bytes.NewReader(weights)); err == nil || !strings.Contains(err.Error(), "observation.") {
+	if _, err := NewPolicy(cfg, p.v.Spec(), bytes.NewReader(weights)); err == nil ||
+		!strings.Contains(err.Error(), "observation.") {
 		t.Errorf("without norm_obs: error %v, want one that names the tensor", err)
 	}
 }

@@ -45,11 +45,13 @@ func newActor(cfg Config, s env.Spec, logStd []float32, scale *replay.ObsScale) 
 func (a *actor) fit(b *env.Batch, dst *env.Actions, src []*rand.Rand, draws bool) error {
 	n, l, f, c := b.N, a.dist.Logits(), len(a.dist.Sizes), a.dist.Dims
 	if dst.N != n || len(dst.Disc) < n*f || len(dst.Cont) < n*c || draws && len(src) < n {
-		return fmt.Errorf("ppo: a batch of %d rows, room for %d actions (%d indices, %d numbers) and %d streams, want as many of each",
+		return fmt.Errorf(
+			"ppo: a batch of %d rows, room for %d actions (%d indices, %d numbers) and %d streams, want as many of each",
 			n, dst.N, len(dst.Disc), len(dst.Cont), len(src))
 	}
 	if len(b.Obs) < n*a.obsLen || len(b.Mask) < n*l || len(b.Kind) < n {
-		return fmt.Errorf("ppo: a batch of %d rows with %d observations and %d mask bits does not fit %s", n, len(b.Obs), len(b.Mask), a.spec.ID)
+		return fmt.Errorf("ppo: a batch of %d rows with %d observations and %d mask bits does not fit %s", n, len(b.Obs),
+			len(b.Mask), a.spec.ID)
 	}
 	if len(a.head) < n*a.dist.Head() {
 		a.head, a.mask, a.logp = make([]float32, n*a.dist.Head()), make([]float32, n*l), make([]float32, n*l)

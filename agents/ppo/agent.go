@@ -94,7 +94,8 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	}
 	size := cfg.Steps * rows
 	if cfg.Batch == 0 && size < cfg.Minibatches {
-		return nil, fmt.Errorf("ppo: %d minibatches of a rollout with %d steps (%d of %d rows), want no more than that", cfg.Minibatches, size, cfg.Steps, rows)
+		return nil, fmt.Errorf("ppo: %d minibatches of a rollout with %d steps (%d of %d rows), want no more than that",
+			cfg.Minibatches, size, cfg.Steps, rows)
 	}
 	net, err := newNet(cfg, s, seed)
 	if err != nil {
@@ -111,7 +112,8 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	_, largest := cfg.pieces(size)
 	a := &Agent{
 		cfg: cfg, spec: s, rows: rows, workers: max(workers, 1),
-		net: net, fwd: net.Batches(workers), act: newActor(cfg, s, net.LogStd(), newObsScale(cfg, s)), opt: optim.NewAdam(net.Params(), adam),
+		net: net, fwd: net.Batches(workers), act: newActor(cfg, s, net.LogStd(),
+			newObsScale(cfg, s)), opt: optim.NewAdam(net.Params(), adam),
 		roll: roll, scale: replay.NewReturnScale(rows),
 		order: rand.New(pcg), orderPCG: pcg,
 		value: make([]float32, rows), logp: make([]float32, rows), final: make([]float32, rows), last: make([]float32, rows),
@@ -138,7 +140,8 @@ func New(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Agent, error)
 	}
 	a.work = a.workShard
 	for range min(a.workers, cfg.Shards) {
-		l, err := newLoss(cfg.Loss, net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards), lossParts{anchor: cfg.Anchor > 0, alone: cfg.CriticEpochs > 0})
+		l, err := newLoss(cfg.Loss, net, a.act.dist, s.ObsLen(), ceil(largest, cfg.Shards),
+			lossParts{anchor: cfg.Anchor > 0, alone: cfg.CriticEpochs > 0})
 		if err != nil {
 			return nil, fmt.Errorf("ppo: %w", err)
 		}

@@ -12,8 +12,9 @@ import (
 //	KL(π_first ‖ π) at the states that the agent visits
 //
 // is added to the loss, as AlphaStar does with the policy that it imitated (Vinyals et al. 2019, Nature 575, "Methods,
-// Reinforcement learning"), and the coefficient falls linearly over the training, as the weight of demonstrations does in DAPG
-// (Rajeswaran et al. 2018, arXiv 1709.10087, section IV-B), there geometrically. It is exact over all actions, not sampled.
+// Reinforcement learning"), and the coefficient falls linearly over the training, as the weight of demonstrations does
+// in DAPG (Rajeswaran et al. 2018, arXiv 1709.10087, section IV-B), there geometrically. It is exact over all actions,
+// not sampled.
 type anchor struct {
 	net  *model.ActorCritic
 	fwd  *model.ACBatches
@@ -29,8 +30,8 @@ func newAnchor(cfg Config, s env.Spec, workers int, seed uint64, size int) (*anc
 	return &anchor{net: net, fwd: net.Batches(workers), head: make([]float32, size*distribution(s).Head())}, nil
 }
 
-// anchored prepares the anchor for the rollout and returns its weight, which is 0 without one. The first call makes the policy
-// of the moment the anchor.
+// anchored prepares the anchor for the rollout and returns its weight, which is 0 without one. The first call makes the
+// policy of the moment the anchor.
 func (a *Agent) anchored(ctx context.Context) (float64, error) {
 	c := a.anchor
 	if c == nil {
@@ -61,8 +62,9 @@ func (c *anchor) load(l *loss, steps []int) {
 	copy(l.anchorStd, c.net.LogStd())
 }
 
-// warmed counts an update of the critic's warm-up. After the last the optimiser begins anew if the policy has not learned anything
-// yet: its moments are 0, and Adam's corrections for that count all steps. After an imitation it goes on with those from there.
+// warmed counts an update of the critic's warm-up. After the last the optimiser begins anew if the policy has not
+// learned anything yet: its moments are 0, and Adam's corrections for that count all steps. After an imitation it goes
+// on with those from there.
 func (a *Agent) warmed(warming bool) {
 	if !warming {
 		return

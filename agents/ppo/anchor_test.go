@@ -11,8 +11,8 @@ import (
 	"clustergym/internal/testseed"
 )
 
-// divergence returns KL(anchor ‖ policy), the mean over steps of the rollout, by its definition, in float64 from the outputs of
-// both networks.
+// divergence returns KL(anchor ‖ policy), the mean over steps of the rollout, by its definition, in float64 from the
+// outputs of both networks.
 func divergence(a *Agent, index []int) float64 {
 	d, sum := a.act.dist, 0.0
 	now, first := a.net.Forward(1), a.anchor.net.Forward(1)
@@ -55,8 +55,8 @@ func shares(logits []float32, mask []bool) []float64 {
 	return p
 }
 
-// What the anchor adds to the gradient is its weight times the derivative of the divergence, for choices and for numbers, with
-// either form of the loss and any number of shards.
+// What the anchor adds to the gradient is its weight times the derivative of the divergence, for choices and for
+// numbers, with either form of the loss and any number of shards.
 func TestTheGradientOfTheAnchorIsThatOfTheDivergence(t *testing.T) {
 	seed := testseed.Or(71)
 	t.Logf("seed %d", seed)
@@ -91,7 +91,8 @@ func TestTheGradientOfTheAnchorIsThatOfTheDivergence(t *testing.T) {
 			}
 			with, sum := grad(weight)
 			without, none := grad(0)
-			if got, want := sum.anchor, weight*divergence(a, index); math.Abs(got-want) > 1e-5*(1+want) || want < 1e-3 || none.anchor != 0 {
+			if got, want := sum.anchor, weight*divergence(a, index); math.Abs(got-want) > 1e-5*(1+want) || want < 1e-3 ||
+				none.anchor != 0 {
 				t.Errorf("%s, %s: the anchor's loss is %v, want %v, and %v without weight", id, way, got, want, none.anchor)
 			}
 			for i := range with {
@@ -102,7 +103,8 @@ func TestTheGradientOfTheAnchorIsThatOfTheDivergence(t *testing.T) {
 				*p = was - step
 				down := divergence(a, index)
 				*p = was
-				if got, want := float64(with[i]-without[i]), weight*(up-down)/float64(2*step); math.Abs(got-want) > 2e-3*(1+math.Abs(want)) {
+				if got, want := float64(with[i]-without[i]),
+					weight*(up-down)/float64(2*step); math.Abs(got-want) > 2e-3*(1+math.Abs(want)) {
 					t.Errorf("%s, %s: the derivative by parameter %d is %v, by differences %v", id, way, i, got, want)
 				}
 			}
@@ -110,8 +112,8 @@ func TestTheGradientOfTheAnchorIsThatOfTheDivergence(t *testing.T) {
 	}
 }
 
-// The anchor is the policy before the first update, stays it, and loses weight with the progress of the training. A heavy one
-// holds the policy back.
+// The anchor is the policy before the first update, stays it, and loses weight with the progress of the training. A
+// heavy one holds the policy back.
 func TestTheAnchorIsTheFirstPolicy(t *testing.T) {
 	far := make([]float64, 2)
 	for k, weight := range []float64{1e-6, 30} {
@@ -140,8 +142,8 @@ func TestTheAnchorIsTheFirstPolicy(t *testing.T) {
 	}
 }
 
-// In the warm-up of the critic no weight that the policy depends on changes by a bit, nor its moments; the critic learns. Then
-// both do.
+// In the warm-up of the critic no weight that the policy depends on changes by a bit, nor its moments; the critic
+// learns. Then both do.
 func TestTheWarmUpLeavesThePolicy(t *testing.T) {
 	for name, change := range map[string]func(c *Config){
 		"shared":   func(c *Config) { c.Network.Separate = false },
@@ -179,7 +181,8 @@ func TestTheWarmUpLeavesThePolicy(t *testing.T) {
 	}
 }
 
-// A run with warm-up and anchor keeps the contract: saved and resumed, with any number of workers, also within the warm-up.
+// A run with warm-up and anchor keeps the contract: saved and resumed, with any number of workers, also within the
+// warm-up.
 func TestContractOfAnchorAndWarmUp(t *testing.T) {
 	for _, warm := range []int{2, 1 << 20} {
 		cfg := busy()
@@ -190,8 +193,11 @@ func TestContractOfAnchorAndWarmUp(t *testing.T) {
 
 func TestKeysOfAnchorAndWarmUpAreChecked(t *testing.T) {
 	for want, change := range map[string]func(c *Config){
-		"anchor: got -1, want a number in [0, 1e6]":                           func(c *Config) { c.Anchor = -1 },
-		"anchor_decay: got 1.5, want a share from 0 to 1":                     func(c *Config) { c.Anchor, c.AnchorDecay = 1, 1.5 },
+		"anchor: got -1, want a number in [0, 1e6]": func(c *Config) { c.Anchor = -1 },
+		"anchor_decay: got 1.5, want a share from 0 to 1": func(c *Config) {
+			c.Anchor, c.AnchorDecay = 1,
+				1.5
+		},
 		"anchor_decay: got 0.5, want nothing without anchor":                  func(c *Config) { c.AnchorDecay = 0.5 },
 		"critic_warmup: got -1, want a number of updates from 0 to 2^20":      func(c *Config) { c.CriticWarmup = -1 },
 		"critic_warmup: got 1048577, want a number of updates from 0 to 2^20": func(c *Config) { c.CriticWarmup = 1<<20 + 1 },

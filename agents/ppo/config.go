@@ -37,29 +37,29 @@ type Config struct {
 
 	Gamma  float64 `yaml:"gamma"`  // discount factor per env.Spec.Tau, or per step where that is 0
 	Lambda float64 `yaml:"lambda"` // of generalised advantage estimation, per decision
-	// LambdaTau, if not 0, is the simulated time over which Lambda applies once, instead of once per decision: decisions at one
-	// instant then share all that follows it.
+	// LambdaTau, if not 0, is the simulated time over which Lambda applies once, instead of once per decision: decisions
+	// at one instant then share all that follows it.
 	LambdaTau time.Duration `yaml:"lambda_tau,omitempty"`
 
-	// Baseline is what advantages are taken over: the critic's value, or with Group rows that play the same episode the mean of
-	// what the others got from the same simulated time on.
+	// Baseline is what advantages are taken over: the critic's value, or with Group rows that play the same episode the
+	// mean of what the others got from the same simulated time on.
 	Baseline Baseline `yaml:"baseline,omitempty"`
 	// Group is how many rows play the same episodes: rows 0 to Group−1, and so on. It is the trainer's setting.
 	Group int `yaml:"-"`
 	// ValueNorm is how the critic's targets are normalised.
 	ValueNorm ValueNorm `yaml:"value_norm,omitempty"`
 
-	// CriticWarmup is the number of updates at the start that teach the critic alone: the policy and what it shares with the
-	// critic stay as they are.
+	// CriticWarmup is the number of updates at the start that teach the critic alone: the policy and what it shares with
+	// the critic stay as they are.
 	CriticWarmup int `yaml:"critic_warmup,omitempty"`
-	// Anchor is the weight in the loss of the divergence from the policy that the training began with, which after an imitation
-	// is what was imitated. 0 = none.
+	// Anchor is the weight in the loss of the divergence from the policy that the training began with, which after an
+	// imitation is what was imitated. 0 = none.
 	Anchor float64 `yaml:"anchor,omitempty"`
 	// AnchorDecay is the share of Anchor that is gone by the end of the training; it goes evenly.
 	AnchorDecay float64 `yaml:"anchor_decay,omitempty"`
-	// CriticEpochs, if not 0, gives the critic passes of its own: an update makes Epochs passes with the policy's loss alone, which
-	// TargetKL may end, and then CriticEpochs passes with the critic's. They have optimisers of their own. Actor and critic must be
-	// separate networks. 0 = every step is for both.
+	// CriticEpochs, if not 0, gives the critic passes of its own: an update makes Epochs passes with the policy's loss
+	// alone, which TargetKL may end, and then CriticEpochs passes with the critic's. They have optimisers of their own.
+	// Actor and critic must be separate networks. 0 = every step is for both.
 	CriticEpochs int `yaml:"critic_epochs,omitempty"`
 	// CriticLR is the learning rate of those passes, 0 = LR; AnnealLR applies to it too.
 	CriticLR float64 `yaml:"critic_lr,omitempty"`
@@ -116,8 +116,8 @@ const (
 	Composed Loss = "composed" // the formula in operations that know their gradients: slower, and easily changed
 )
 
-// IsZero says that the default is left out of what is written, so that configurations read the same as before there was a
-// choice.
+// IsZero says that the default is left out of what is written, so that configurations read the same as before there was
+// a choice.
 func (l Loss) IsZero() bool { return l == Fused }
 
 // Baseline is what advantages are taken over.
@@ -178,21 +178,27 @@ func (c Config) Validate() error {
 	count("steps", c.Steps)
 	count("epochs", c.Epochs)
 	count("minibatches", c.Minibatches)
-	l.Add(c.Batch >= 0 && c.Batch <= 1<<20, "batch", c.Batch, "a whole number from 1 to 2^20, or 0 = as many minibatches as minibatches says")
+	l.Add(c.Batch >= 0 && c.Batch <= 1<<20, "batch", c.Batch,
+		"a whole number from 1 to 2^20, or 0 = as many minibatches as minibatches says")
 	l.Add(c.Shards >= 1 && c.Shards <= 1024, "shards", c.Shards, "a whole number from 1 to 1024")
 	l.Add(c.Replicas >= 1 && c.Replicas <= 1024, "replicas", c.Replicas, "a whole number from 1 to 1024")
 	switch share := c.PreemptShare; {
 	case share == 0:
 	case !(share >= 0.5 && share <= 1):
-		l.Add(false, "preempt_share", share, "0 = replicas step together, or the share of them that cuts the others short, 0.5 to 1")
+		l.Add(false, "preempt_share", share,
+			"0 = replicas step together, or the share of them that cuts the others short, 0.5 to 1")
 	default:
-		l.Add(c.Replicas > 1, "preempt_share", share, fmt.Sprintf("0, or at least 2 replicas (here %d): one alone waits for nobody", c.Replicas))
+		l.Add(c.Replicas > 1, "preempt_share", share,
+			fmt.Sprintf("0, or at least 2 replicas (here %d): one alone waits for nobody", c.Replicas))
 	}
 	l.Add(c.LR > 0 && c.LR <= 1, "lr", c.LR, "a number in (0, 1]")
-	l.Add(c.CriticEpochs >= 0 && c.CriticEpochs <= 1<<20, "critic_epochs", c.CriticEpochs, "the number of the critic's own passes, 1 to 2^20, or 0 = none: every step is for policy and critic")
-	l.Add(c.CriticEpochs == 0 || c.Network.Separate, "critic_epochs", c.CriticEpochs, "0 without network.separate: a pass for the critic would change the policy")
+	l.Add(c.CriticEpochs >= 0 && c.CriticEpochs <= 1<<20, "critic_epochs", c.CriticEpochs,
+		"the number of the critic's own passes, 1 to 2^20, or 0 = none: every step is for policy and critic")
+	l.Add(c.CriticEpochs == 0 || c.Network.Separate, "critic_epochs", c.CriticEpochs,
+		"0 without network.separate: a pass for the critic would change the policy")
 	l.Add(c.CriticLR >= 0 && c.CriticLR <= 1, "critic_lr", c.CriticLR, "a number in (0, 1], or 0 = lr")
-	l.Add(c.CriticLR == 0 || c.CriticEpochs > 0, "critic_lr", c.CriticLR, "0 without critic_epochs: a step for both has one learning rate")
+	l.Add(c.CriticLR == 0 || c.CriticEpochs > 0, "critic_lr", c.CriticLR,
+		"0 without critic_epochs: a step for both has one learning rate")
 	l.Add(c.AdamEps > 0 && c.AdamEps <= 1, "adam_eps", c.AdamEps, "a number in (0, 1]")
 	l.Add(c.Gamma >= 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number in [0, 1]")
 	l.Add(c.Lambda >= 0 && c.Lambda <= 1, "lambda", c.Lambda, "a number in [0, 1]")
@@ -205,7 +211,8 @@ func (c Config) Validate() error {
 	}
 	l.Add(c.ValueNorm == PlainValues || c.ValueNorm == PopArt, "value_norm", c.ValueNorm, `"" or popart`)
 	l.Add(c.Loss == Fused || c.Loss == Composed, "loss", c.Loss, "fused, or composed, which is slower and easily changed")
-	l.Add(c.CriticWarmup >= 0 && c.CriticWarmup <= 1<<20, "critic_warmup", c.CriticWarmup, "a number of updates from 0 to 2^20")
+	l.Add(c.CriticWarmup >= 0 && c.CriticWarmup <= 1<<20, "critic_warmup", c.CriticWarmup,
+		"a number of updates from 0 to 2^20")
 	l.Add(c.AnchorDecay >= 0 && c.AnchorDecay <= 1, "anchor_decay", c.AnchorDecay, "a share from 0 to 1")
 	l.Add(c.Anchor > 0 || c.AnchorDecay == 0, "anchor_decay", c.AnchorDecay, "nothing without anchor")
 	l.Add(c.Clip > 0 && c.Clip < 1, "clip", c.Clip, "a number in (0, 1)")
@@ -220,7 +227,8 @@ func (c Config) Validate() error {
 		l.Add(v.value >= 0 && v.value <= 1e6, v.key, v.value, "a number in [0, 1e6]")
 	}
 	l.Add(c.LogStd >= -20 && c.LogStd <= 2, "log_std", c.LogStd, "a number in [-20, 2]")
-	l.Add(!c.NormObs || c.Network.Kind != model.KindAttention, "norm_obs", c.NormObs, "false with network.kind attention: rows of tables are empty by their zeros")
+	l.Add(!c.NormObs || c.Network.Kind != model.KindAttention, "norm_obs", c.NormObs,
+		"false with network.kind attention: rows of tables are empty by their zeros")
 	l.Join("network", c.Network.Validate())
 	return l.Err()
 }

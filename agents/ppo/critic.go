@@ -10,9 +10,9 @@ import (
 	"clustergym/nets/optim"
 )
 
-// critic learns values in passes of its own, as in OpenAI's Spinning Up: the policy's passes can end early, and the two have
-// learning rates of their own. Its optimiser has moments for all parameters; those of the policy stay 0, because their gradient
-// here is 0.
+// critic learns values in passes of its own, as in OpenAI's Spinning Up: the policy's passes can end early, and the two
+// have learning rates of their own. Its optimiser has moments for all parameters; those of the policy stay 0, because
+// their gradient here is 0.
 type critic struct {
 	a      *Agent
 	opt    *optim.Adam

@@ -51,8 +51,8 @@ func stat(t *testing.T, l *loop, name string) float64 {
 	return 0
 }
 
-// With passes of its own, each network learns what it learns in shared steps that are not for the other: the policy as with
-// vf_coef 0, the critic as with the critic's learning rate and passes.
+// With passes of its own, each network learns what it learns in shared steps that are not for the other: the policy as
+// with vf_coef 0, the critic as with the critic's learning rate and passes.
 func TestTheCriticsOwnPasses(t *testing.T) {
 	for _, loss := range []Loss{Fused, Composed} {
 		for _, clipValue := range []float64{0, 0.1} {
@@ -175,10 +175,13 @@ func TestSettingsOfTheCriticsPassesAreChecked(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		{func(c *Config) { c.CriticEpochs = -1 }, `critic_epochs: got -1, want the number of the critic's own passes, 1 to 2^20, or 0 = none: every step is for policy and critic`},
-		{func(c *Config) { c.CriticEpochs, c.Network.Separate = 2, false }, `critic_epochs: got 2, want 0 without network.separate: a pass for the critic would change the policy`},
+		{func(c *Config) { c.CriticEpochs = -1 },
+			`critic_epochs: got -1, want the number of the critic's own passes, 1 to 2^20, or 0 = none: every step is for policy and critic`},
+		{func(c *Config) { c.CriticEpochs, c.Network.Separate = 2, false },
+			`critic_epochs: got 2, want 0 without network.separate: a pass for the critic would change the policy`},
 		{func(c *Config) { c.CriticEpochs, c.CriticLR = 2, 1.5 }, `critic_lr: got 1.5, want a number in (0, 1], or 0 = lr`},
-		{func(c *Config) { c.CriticLR = 1e-3 }, `critic_lr: got 0.001, want 0 without critic_epochs: a step for both has one learning rate`},
+		{func(c *Config) { c.CriticLR = 1e-3 },
+			`critic_lr: got 0.001, want 0 without critic_epochs: a step for both has one learning rate`},
 	} {
 		cfg := DefaultConfig()
 		c.change(&cfg)

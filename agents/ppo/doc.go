@@ -10,8 +10,8 @@
 //   - Core 3, 4: Adam with epsilon 1e-5; the learning rate falls linearly to 0 (anneal_lr), each update at the rate of
 //     the share of training that was done when its rollout began.
 //   - Core 5: generalised advantage estimation (Schulman et al. 2016), returns = advantages + values.
-//   - Core 6: every epoch shuffles all steps and cuts them into minibatches that cover them all: a number of minibatches
-//     of equal size (minibatches), or minibatches of a given size with the rest in the last (batch, as in
+//   - Core 6: every epoch shuffles all steps and cuts them into minibatches that cover them all: a number of
+//     minibatches of equal size (minibatches), or minibatches of a given size with the rest in the last (batch, as in
 //     Stable-Baselines3).
 //   - Core 7: advantages normalised within each minibatch (norm_advantage), with the sample deviation + 1e-8.
 //   - Core 8: the clipped surrogate objective (equation 7), the same mask in the old and the new probabilities.
@@ -31,8 +31,8 @@
 //   - Continuous 8: rewards are divided by the running deviation of the discounted return (reward_scale): one number
 //     for a whole rollout, the deviation when it is complete.
 //   - Continuous 9: rewards are then clipped to ±clip_reward; off by default, because clipping changes what is optimal.
-//   - MultiDiscrete 1: several discrete factors are independent, each with its own mask: log-probabilities and entropies
-//     are summed.
+//   - MultiDiscrete 1: several discrete factors are independent, each with its own mask: log-probabilities and
+//     entropies are summed.
 //   - Auxiliary 1: the clip range may fall with the learning rate (anneal_clip).
 //   - Auxiliary 2: minibatches are cut into shards whose gradients are computed in parallel and summed in order.
 //   - Auxiliary 3: an update ends early when approx_kl passes 1.5·target_kl, before the step that measured it is
@@ -42,13 +42,13 @@
 //
 // It differs on purpose in two ways. A truncated episode is not a terminated one: its last step bootstraps from the
 // value of the true final observation (Pardo et al. 2018, arXiv 1712.00378), also in the middle of a rollout. Each step
-// has its own discount, because decisions need not be evenly spaced in time (env.Spec.Discount); lambda counts decisions, or
-// simulated time (Config.LambdaTau).
+// has its own discount, because decisions need not be evenly spaced in time (env.Spec.Discount); lambda counts
+// decisions, or simulated time (Config.LambdaTau).
 //
 // The greedy policy takes, in every discrete factor, the legal action of the largest logit, the first among equals, and
 // the means of continuous actions. The exception is the action that does nothing (env.Spec.NoOp) where actions are a
-// single discrete factor: it is taken only if it is likelier than all other legal actions together, or the only legal one
-// (pick).
+// single discrete factor: it is taken only if it is likelier than all other legal actions together, or the only legal
+// one (pick).
 //
 // Training maximises the return of the sampling policy in the environment's reward. Which checkpoint is best, and how
 // good it is in the end, others decide by other measures (docs/guides/train.md).
@@ -57,13 +57,14 @@
 // automatically, which is the one to change (loss.go).
 //
 // Replicas is data-parallel PPO, and Config.PreemptShare its rule for stragglers (Wijmans et al. 2020, "DD-PPO", arXiv
-// 1911.00357, section 3): once a share of the replicas, 60 % in the paper, has its rollout, the others stop collecting and
-// all learn from what they have. Each keeps at least a quarter of its rollout, so every replica contributes. It differs on
-// purpose: gradients are weighted by their numbers of steps, so every step counts the same, where a mean over replicas
-// would favour short rollouts. It is off by default because its results depend on the clock (Config.Preempts).
+// 1911.00357, section 3): once a share of the replicas, 60 % in the paper, has its rollout, the others stop collecting
+// and all learn from what they have. Each keeps at least a quarter of its rollout, so every replica contributes. It
+// differs on purpose: gradients are weighted by their numbers of steps, so every step counts the same, where a mean
+// over replicas would favour short rollouts. It is off by default because its results depend on the clock
+// (Config.Preempts).
 //
 // A reward, a loss, a gradient or a parameter that is not finite is an error that names it (Agent.Learn).
 //
-// The details for images of Atari games and for recurrent networks do not apply. loss.go and loss_kl.go are the only files
-// that know the graph library.
+// The details for images of Atari games and for recurrent networks do not apply. loss.go and loss_kl.go are the only
+// files that know the graph library.
 package ppo

@@ -10,8 +10,8 @@ import (
 // Exchange sums numbers over replicas. All replicas make the same calls in the same order, each in its own goroutine
 // or process. A call returns when all have made it, and all get the same bits: the sum in order of ranks.
 type Exchange interface {
-	// Sum replaces x, a gradient, and y, what goes with it, by the sums of all replicas' x and y, which have the same lengths.
-	// Either may be empty.
+	// Sum replaces x, a gradient, and y, what goes with it, by the sums of all replicas' x and y, which have the same
+	// lengths. Either may be empty.
 	Sum(rank int, x []float32, y []float64) error
 }
 

@@ -179,7 +179,8 @@ func TestSamplingFollowsTheDistribution(t *testing.T) {
 		src[i] = rand.New(rand.NewPCG(1, uint64(i)))
 	}
 	for k := range 200 {
-		if err := errors.Join(p.Act(context.Background(), b, act, src), p.Act(context.Background(), one, got, []*rand.Rand{again})); err != nil {
+		if err := errors.Join(p.Act(context.Background(), b, act, src),
+			p.Act(context.Background(), one, got, []*rand.Rand{again})); err != nil {
 			t.Fatal(err)
 		}
 		if act.Disc[2] != got.Disc[0] {
@@ -191,7 +192,9 @@ func TestSamplingFollowsTheDistribution(t *testing.T) {
 // A step without any legal action is an error that names the row, unless the row has ended and nothing is decided.
 func TestNoLegalAction(t *testing.T) {
 	l := newLoop(t, "ProbeAction-v1", 2, 1, vec.SameStep, small(), 3, 1<<20)
-	l.NeedsLegalActions(t, map[string]agents.Policy{"agent": l.Agent, "greedy": l.Agent.Greedy(), "sampling": l.Agent.Greedy().(*Policy).Sampling()})
+	l.NeedsLegalActions(t,
+		map[string]agents.Policy{"agent": l.Agent, "greedy": l.Agent.Greedy(),
+			"sampling": l.Agent.Greedy().(*Policy).Sampling()})
 }
 
 // An update stops before the step whose KL has passed 1.5 times the target.
@@ -221,7 +224,8 @@ func TestSchedules(t *testing.T) {
 	for k := 0; k < 4; k++ {
 		l.Update()
 		share := 1 - float64(k)/4
-		if lr, clip := l.Stat("learning_rate"), l.Stat("clip_range"); math.Abs(lr-1e-3*share) > 1e-12 || math.Abs(clip-0.2*share) > 1e-12 {
+		if lr, clip := l.Stat("learning_rate"), l.Stat("clip_range"); math.Abs(lr-1e-3*share) > 1e-12 ||
+			math.Abs(clip-0.2*share) > 1e-12 {
 			t.Errorf("update %d: rate %v and clip %v, want %v and %v", k, lr, clip, 1e-3*share, 0.2*share)
 		}
 	}
@@ -275,7 +279,8 @@ func TestNewRefusesWhatItCannotDo(t *testing.T) {
 	for _, f := range fault.All(bad.Validate()) {
 		keys[f.Key] = true
 	}
-	for _, k := range []string{"steps", "epochs", "minibatches", "shards", "lr", "adam_eps", "gamma", "lambda", "clip", "ent_coef", "network.activation"} {
+	for _, k := range []string{"steps", "epochs", "minibatches", "shards", "lr", "adam_eps", "gamma", "lambda", "clip",
+		"ent_coef", "network.activation"} {
 		if !keys[k] {
 			t.Errorf("no fault named %s in %v", k, keys)
 		}
@@ -295,7 +300,8 @@ func TestOrderOfCalls(t *testing.T) {
 	}
 	fill(t, l)
 	ctx := context.Background()
-	if err := errors.Join(l.Agent.Act(ctx, l.Batch, l.Actions, l.Streams), l.Vec.Step(ctx, nil, l.Actions, l.Next)); err != nil {
+	if err := errors.Join(l.Agent.Act(ctx, l.Batch, l.Actions, l.Streams), l.Vec.Step(ctx, nil, l.Actions, l.Next)); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if err := l.Agent.Observe(l.Batch, l.Actions, l.Next); !errors.Is(err, replay.ErrFull) {

@@ -8,22 +8,23 @@ import (
 )
 
 // groups computes the baseline of rows that play the same episodes at nearly the same time (Mao et al. 2019, "Variance
-// Reduction for Reinforcement Learning in Input-Driven Environments", arXiv 1807.02264, and Decima, arXiv 1810.01963, which
-// trains so): jobs that come at the same times make most of the variance of returns, and what others got from them cancels it.
+// Reduction for Reinforcement Learning in Input-Driven Environments", arXiv 1807.02264, and Decima, arXiv 1810.01963,
+// which trains so): jobs that come at the same times make most of the variance of returns, and what others got from
+// them cancels it.
 //
 // The advantage of a step that begins at simulated time τ of its episode is
 //
 //	A = R − mean over peers of R'(τ)
 //
-// R is the step's return: rewards up to the end of the rollout, weighted by lambda, and then the critic's value (the Return of
-// replay.Rollout.Advantages). R'(τ) is the same of a peer, another row of the group, at the same time of the same episode. Between
-// two of the peer's decisions rewards accrue evenly: in a step from T to T+e with reward r and discount d, at share
-// w = (T+e−τ)/e of its time before its end, R'(τ) = w·r + d^w·R'(T+e). With lambda 1 that is the return to go, as there; it is
-// exact where rewards are integrals of something that does not change between decisions.
+// R is the step's return: rewards up to the end of the rollout, weighted by lambda, and then the critic's value (the
+// Return of replay.Rollout.Advantages). R'(τ) is the same of a peer, another row of the group, at the same time of the
+// same episode. Between two of the peer's decisions rewards accrue evenly: in a step from T to T+e with reward r and
+// discount d, at share w = (T+e−τ)/e of its time before its end, R'(τ) = w·r + d^w·R'(T+e). With lambda 1 that is the
+// return to go, as there; it is exact where rewards are integrals of something that does not change between decisions.
 //
-// A peer counts only if this rollout has its step at τ: rows drift apart, because policies draw, and a rollout begins and ends
-// at other times of their episodes. Where no peer counts, the critic is the baseline, as without groups. A peer's return does
-// not depend on the row's own action, so the baseline has no bias.
+// A peer counts only if this rollout has its step at τ: rows drift apart, because policies draw, and a rollout begins
+// and ends at other times of their episodes. Where no peer counts, the critic is the baseline, as without groups. A
+// peer's return does not depend on the row's own action, so the baseline has no bias.
 type groups struct {
 	groupsState
 	size int
@@ -36,7 +37,9 @@ type groups struct {
 
 func newGroups(cfg Config, rows int) (*groups, error) {
 	if cfg.Group < 2 || rows%cfg.Group != 0 {
-		return nil, fmt.Errorf("ppo: baseline group for groups of %d of %d rows, want a number from 2 that divides them: train.group", cfg.Group, rows)
+		return nil,
+			fmt.Errorf("ppo: baseline group for groups of %d of %d rows, want a number from 2 that divides them: train.group",
+				cfg.Group, rows)
 	}
 	n := rows * cfg.Steps
 	return &groups{
@@ -69,8 +72,8 @@ func (g *groups) follow(next *env.Batch) {
 	}
 }
 
-// baselines replaces the advantages of a full rollout whose returns are known. rewards were multiplied by scale. It returns the
-// share of steps that have a peer.
+// baselines replaces the advantages of a full rollout whose returns are known. rewards were multiplied by scale. It
+// returns the share of steps that have a peer.
 func (a *Agent) baselines(scale float64) (share float64) {
 	g, r := a.groups, a.roll
 	n := r.Len()

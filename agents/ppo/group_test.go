@@ -13,7 +13,8 @@ import (
 
 // groupSpec has one number as observation and two actions.
 func groupSpec() env.Spec {
-	return env.Spec{ID: "Test", Obs: []env.Field{{Name: "o", Shape: []int{1}}}, Action: env.ActionSpec{Sizes: []int{2}}, NoOp: -1, Tau: time.Second}
+	return env.Spec{ID: "Test", Obs: []env.Field{{Name: "o", Shape: []int{1}}}, Action: env.ActionSpec{Sizes: []int{2}},
+		NoOp: -1, Tau: time.Second}
 }
 
 // groupStep is one step of a row: reward, seconds, and how it ends.
@@ -60,8 +61,8 @@ func feed(t *testing.T, a *Agent, s env.Spec, rows int, steps [][]groupStep) {
 //	row 0: reward 6 in 0–3 s, 2 in 3–4 s and the end; then 5 in 0–1 s of the next episode
 //	row 1: reward 4 in 0–2 s, 1 in 2–4 s, 7 in 4–6 s, which is not the end
 //
-// Returns: row 0: 8, 2, 5; row 1: 12, 8, 7. The peer's return at row 0's times 0 and 3 is 12 and ½·1 + 7 = 7.5; the second
-// episode has no peer. At row 1's times 0 and 2 it is 8 and ⅓·6 + 2 = 4; at 4 row 0 had just ended: 0·2 + 0.
+// Returns: row 0: 8, 2, 5; row 1: 12, 8, 7. The peer's return at row 0's times 0 and 3 is 12 and ½·1 + 7 = 7.5; the
+// second episode has no peer. At row 1's times 0 and 2 it is 8 and ⅓·6 + 2 = 4; at 4 row 0 had just ended: 0·2 + 0.
 func TestGroupBaselinesByHand(t *testing.T) {
 	cfg := small()
 	cfg.Gamma, cfg.Lambda, cfg.Baseline, cfg.Group, cfg.Minibatches = 1, 1, ByGroup, 2, 1
@@ -96,8 +97,8 @@ func TestGroupBaselinesByHand(t *testing.T) {
 	}
 }
 
-// What rows of a group have in common cancels: with rewards that are a common series of the episode plus a part of the row's own,
-// the advantages' spread is that of the own part, wherever rollouts begin and end.
+// What rows of a group have in common cancels: with rewards that are a common series of the episode plus a part of the
+// row's own, the advantages' spread is that of the own part, wherever rollouts begin and end.
 func TestGroupBaselinesCancelWhatIsCommon(t *testing.T) {
 	seed := testseed.Or(81)
 	t.Logf("seed %d", seed)
@@ -129,7 +130,8 @@ func TestGroupBaselinesCancelWhatIsCommon(t *testing.T) {
 			t.Errorf("step %d: the advantage is %v", k, x)
 		}
 	}
-	if stats, err := a.Learn(t.Context()); err != nil || stats[len(stats)-1].Name != "ppo/group_share" || stats[len(stats)-1].Value != 1 {
+	if stats, err := a.Learn(t.Context()); err != nil || stats[len(stats)-1].Name != "ppo/group_share" ||
+		stats[len(stats)-1].Value != 1 {
 		t.Errorf("%v %v", stats, err)
 	}
 }

@@ -25,9 +25,10 @@ type study struct {
 	seen []studied // by shard
 }
 
-// taught is what a checkpoint keeps of an imitation. While it goes on, the critic counts in units of the root mean square of
-// all returns that are known, because a teacher's returns can be much smaller than the learner's own: with env.relative those of
-// the baseline itself are near 0. The first update after it goes over to the units of scaled rewards (Agent.recount).
+// taught is what a checkpoint keeps of an imitation. While it goes on, the critic counts in units of the root mean
+// square of all returns that are known, because a teacher's returns can be much smaller than the learner's own: with
+// env.relative those of the baseline itself are near 0. The first update after it goes over to the units of scaled
+// rewards (Agent.recount).
 type taught struct {
 	N       int64   `json:"n"`       // returns
 	Squares float64 `json:"squares"` // their sum
@@ -42,8 +43,8 @@ func (t *taught) size() float64 {
 	return math.Sqrt(t.Squares / float64(t.N))
 }
 
-// recount makes the critic count in units of the given size without changing what it says, and returns the factor of its
-// numbers.
+// recount makes the critic count in units of the given size without changing what it says, and returns the factor of
+// its numbers.
 func (a *Agent) recount(unit float64) (factor float32) {
 	factor = 1
 	if was := a.taught.Unit; was != 0 {
@@ -56,8 +57,8 @@ func (a *Agent) recount(unit float64) (factor float32) {
 	return factor
 }
 
-// graduate ends an imitation at the first update after it: the critic and the values that it gave for the rollout now count in
-// scaled rewards.
+// graduate ends an imitation at the first update after it: the critic and the values that it gave for the rollout now
+// count in scaled rewards.
 func (a *Agent) graduate(scale float64) {
 	factor := a.recount(scale)
 	a.taught.Unit = 0
@@ -89,7 +90,8 @@ func (a *Agent) Foresee(ret []float32) {
 	}
 }
 
-// Watch implements agents.Pupil. The rollout keeps the teacher's actions, and the returns in place of the critic's values.
+// Watch implements agents.Pupil. The rollout keeps the teacher's actions, and the returns in place of the critic's
+// values.
 func (a *Agent) Watch(b *env.Batch, label, _ *env.Actions, ret []float32, next *env.Batch) error {
 	if b.N != a.rows || next.N != a.rows || len(ret) < a.rows {
 		return fmt.Errorf("ppo: batches of %d and %d rows with %d returns for an agent of %d", b.N, next.N, len(ret), a.rows)
@@ -124,13 +126,13 @@ func (a *Agent) Watch(b *env.Batch, label, _ *env.Actions, ret []float32, next *
 // unknown, in column Final of a rollout that was watched, marks a step whose return is not known.
 const unknown = 1
 
-// Study implements agents.Pupil: one pass in minibatches over a full rollout, or over what there is of one. The policy's loss
-// is the cross entropy −log π(teacher's action), the critic's half the squared error to the return of what was played, where
-// it is known; entropy is not rewarded, and schedules have not begun.
+// Study implements agents.Pupil: one pass in minibatches over a full rollout, or over what there is of one. The
+// policy's loss is the cross entropy −log π(teacher's action), the critic's half the squared error to the return of
+// what was played, where it is known; entropy is not rewarded, and schedules have not begun.
 //
-// The cross entropy's gradient is that of the clipped surrogate for advantage 1 at ratio 1, so the loss is the agent's own. The
-// statistics: imitation/cross_entropy, imitation/agreement (share of the steps in which the teacher's action has the largest
-// logit), imitation/value_loss, imitation/grad_norm, imitation/return_size (the root mean square, in
+// The cross entropy's gradient is that of the clipped surrogate for advantage 1 at ratio 1, so the loss is the agent's
+// own. The statistics: imitation/cross_entropy, imitation/agreement (share of the steps in which the teacher's action
+// has the largest logit), imitation/value_loss, imitation/grad_norm, imitation/return_size (the root mean square, in
 // which the critic counts) and imitation/n_updates.
 func (a *Agent) Study(ctx context.Context, end bool) (agents.Stats, error) {
 	if end {
@@ -167,7 +169,8 @@ func (a *Agent) Study(ctx context.Context, end bool) (agents.Stats, error) {
 		}
 		norm, scale := optim.ClipScale(grad, a.cfg.MaxGradNorm)
 		if math.IsNaN(norm) || math.IsInf(norm, 0) {
-			return nil, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser, while it imitates", grad.NotFinite(), a.updates)
+			return nil, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser, while it imitates", grad.NotFinite(),
+				a.updates)
 		}
 		a.opt.StepScaled(grad, a.cfg.LR, scale)
 		a.updates++
@@ -232,7 +235,9 @@ func (a *Agent) studyPiece(ctx context.Context, index []int) (*nets.Params, stud
 		}
 	}
 	if c := sum.cross + sum.value; math.IsNaN(c) || math.IsInf(c, 0) {
-		return nil, studied{}, fmt.Errorf("ppo: cross entropy %v and value loss %v at step %d of the optimiser, while it imitates", sum.cross, sum.value, a.updates)
+		return nil, studied{},
+			fmt.Errorf("ppo: cross entropy %v and value loss %v at step %d of the optimiser, while it imitates", sum.cross,
+				sum.value, a.updates)
 	}
 	return grad, sum, nil
 }

@@ -11,11 +11,12 @@ import (
 	"clustergym/nets/model"
 )
 
-// watched is an agent that has watched one full rollout of random play of 2 rows, labelled at random. Some returns are unknown,
-// and one row does nothing at every third step.
+// watched is an agent that has watched one full rollout of random play of 2 rows, labelled at random. Some returns are
+// unknown, and one row does nothing at every third step.
 func watched(t *testing.T, cfg Config, seed uint64) (*Agent, env.Spec) {
 	t.Helper()
-	s := env.Spec{ID: "Test", Obs: []env.Field{{Name: "o", Shape: []int{3}}}, Action: env.ActionSpec{Sizes: []int{3, 2}}, NoOp: -1}
+	s := env.Spec{ID: "Test", Obs: []env.Field{{Name: "o", Shape: []int{3}}}, Action: env.ActionSpec{Sizes: []int{3, 2}},
+		NoOp: -1}
 	a, err := New(cfg, s, 2, 1, seed)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +50,8 @@ func watched(t *testing.T, cfg Config, seed uint64) (*Agent, env.Spec) {
 	return a, s
 }
 
-// lesson returns the loss of imitation over the steps of a's rollout, by its definition, in float64 from the network's outputs.
+// lesson returns the loss of imitation over the steps of a's rollout, by its definition, in float64 from the network's
+// outputs.
 func lesson(a *Agent, index []int) float64 {
 	d, unit, sum := a.act.dist, a.taught.Unit, 0.0
 	fwd := a.net.Forward(1)
@@ -130,7 +132,8 @@ func TestRecountingChangesNoValue(t *testing.T) {
 		was := valueOf(t, a, obs...) * unit
 		a.last[0] = 2
 		a.graduate(7)
-		if now := valueOf(t, a, obs...) * 7; math.Abs(now-was) > 1e-4*math.Abs(was) || math.Abs(float64(a.last[0])*7-2*unit) > 1e-5 {
+		if now := valueOf(t, a, obs...) * 7; math.Abs(now-was) > 1e-4*math.Abs(was) ||
+			math.Abs(float64(a.last[0])*7-2*unit) > 1e-5 {
 			t.Errorf("the value %v is now %v, and 2 units of %v are %v of 7", was, now, unit, a.last[0])
 		}
 		if a.taught.Unit != 0 {

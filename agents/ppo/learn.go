@@ -14,13 +14,13 @@ import (
 )
 
 // Learn makes one update, all epochs over a full rollout, and empties the rollout. Before the rollout is full it
-// returns agents.ErrNotReady. The statistics, in this order: policy_loss, value_loss, entropy, approx_kl,
-// clip_fraction and grad_norm (means over the minibatches), explained_variance (of the acting critic), learning_rate,
-// clip_range, reward_scale, epochs (passes begun, fewer when target_kl ended the update) and n_updates; then those of keys that
-// are off by default. With CriticEpochs all but value_loss are of the policy's passes. An update
-// that has begun is finished even if ctx is cancelled, because half an update could not be resumed. A loss or a
-// gradient that is not finite is an error that names it and the step, and the parameters stay as they were before
-// that step. Parameters that are not finite after the update are an error too.
+// returns agents.ErrNotReady. The statistics, in this order: policy_loss, value_loss, entropy, approx_kl, clip_fraction
+// and grad_norm (means over the minibatches), explained_variance (of the acting critic), learning_rate, clip_range,
+// reward_scale, epochs (passes begun, fewer when target_kl ended the update) and n_updates; then those of keys that are
+// off by default. With CriticEpochs all but value_loss are of the policy's passes. An update that has begun is finished
+// even if ctx is cancelled, because half an update could not be resumed. A loss or a gradient that is not finite is an
+// error that names it and the step, and the parameters stay as they were before that step. Parameters that are not
+// finite after the update are an error too.
 func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if !a.roll.Full() {
 		return nil, agents.ErrNotReady
@@ -105,10 +105,12 @@ func (a *Agent) report(p, v passed, explained, lr, clip, scale, shared float64) 
 		a.stats = append(a.stats, agents.Stat{Name: "ppo/group_share", Value: shared})
 	}
 	if a.popart != nil {
-		a.stats = append(a.stats, agents.Stat{Name: "ppo/value_mean", Value: a.popart.Mu}, agents.Stat{Name: "ppo/value_deviation", Value: a.popart.Sigma})
+		a.stats = append(a.stats, agents.Stat{Name: "ppo/value_mean", Value: a.popart.Mu},
+			agents.Stat{Name: "ppo/value_deviation", Value: a.popart.Sigma})
 	}
 	if a.anchor != nil {
-		a.stats = append(a.stats, agents.Stat{Name: "ppo/anchor", Value: a.batch.anchor}, agents.Stat{Name: "ppo/anchor_loss", Value: sum.anchor / d})
+		a.stats = append(a.stats, agents.Stat{Name: "ppo/anchor", Value: a.batch.anchor},
+			agents.Stat{Name: "ppo/anchor_loss", Value: sum.anchor / d})
 	}
 	if a.cfg.CriticWarmup > 0 {
 		a.stats = append(a.stats, agents.Stat{Name: "ppo/critic_warmup", Value: float64(a.cfg.CriticWarmup - a.warm)})
@@ -116,8 +118,8 @@ func (a *Agent) report(p, v passed, explained, lr, clip, scale, shared float64) 
 	return a.stats
 }
 
-// teach makes the update's passes: p of the policy and, where it has none of its own, of the critic; v of the critic alone. While
-// the critic warms up, nothing but the critic's own parameters changes.
+// teach makes the update's passes: p of the policy and, where it has none of its own, of the critic; v of the critic
+// alone. While the critic warms up, nothing but the critic's own parameters changes.
 func (a *Agent) teach(ctx context.Context, lr, clip float64, warming bool) (p, v passed, err error) {
 	step := descent{opt: a.opt, lr: lr, to: len(a.net.Params().Data)}
 	if warming {
@@ -156,7 +158,8 @@ type passed struct {
 
 // passes makes passes over the live steps of the rollout, in a new order each: a step along the gradient of every
 // minibatch. TargetKL ends them.
-func (a *Agent) passes(ctx context.Context, epochs int, gradient func(ctx context.Context, b moments, clip float64) (*nets.Params, stats, error),
+func (a *Agent) passes(ctx context.Context, epochs int,
+	gradient func(ctx context.Context, b moments, clip float64) (*nets.Params, stats, error),
 	clip float64, step descent) (p passed, err error) {
 	n := len(a.index)
 	for ; p.epochs < epochs; p.epochs++ {
@@ -243,7 +246,8 @@ func (a *Agent) add(sums []float64) error {
 func (a *Agent) gradient(ctx context.Context, m moments, clip float64) (*nets.Params, stats, error) {
 	b := &a.batch
 	a.normalise(m)
-	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, anchor: b.anchor, divisor: float64(m.steps)}
+	b.coefs = coefs{clip: clip, clipValue: a.cfg.ClipValue, vf: a.cfg.VFCoef, ent: a.cfg.EntCoef, anchor: b.anchor,
+		divisor: float64(m.steps)}
 	a.grads.Begin()
 	if err := par.For(ctx, len(a.losses), len(a.shards), a.work); err != nil {
 		return nil, stats{}, err
@@ -323,8 +327,8 @@ type moments struct {
 	mean, deviation float64 // of its advantages, likewise
 }
 
-// measure fills pass with the minibatches of a pass over the shuffled steps. They depend on the shuffle and on the advantages but
-// not on the parameters, so replicas exchange those of all minibatches at once, before the first.
+// measure fills pass with the minibatches of a pass over the shuffled steps. They depend on the shuffle and on the
+// advantages but not on the parameters, so replicas exchange those of all minibatches at once, before the first.
 func (a *Agent) measure() error {
 	n := len(a.index)
 	m, _ := a.cfg.pieces(len(a.roll.Live)) // the same number for every replica
@@ -379,8 +383,8 @@ func (a *Agent) measure() error {
 	return nil
 }
 
-// normalise makes a minibatch the current one and fills its advantages: minus their mean, divided by their sample deviation,
-// both over all replicas. A minibatch of one step is left as it is.
+// normalise makes a minibatch the current one and fills its advantages: minus their mean, divided by their sample
+// deviation, both over all replicas. A minibatch of one step is left as it is.
 func (a *Agent) normalise(m moments) {
 	b := &a.batch
 	b.index = a.index[m.from:m.to]

@@ -102,7 +102,8 @@ func TestInvalidActionIsSolved(t *testing.T) {
 		took := time.Since(start)
 		greedy := agenttest.Evaluate(t, "InvalidAction-v1", l.Agent.Greedy(), 50)
 		sampled := agenttest.Evaluate(t, "InvalidAction-v1", l.Agent.Greedy().(*Policy).Sampling(), 50)
-		t.Logf("seed %d: %d steps in %v: greedy %.1f, sampling %.1f", seed, l.Steps, took.Round(time.Millisecond), greedy, sampled)
+		t.Logf("seed %d: %d steps in %v: greedy %.1f, sampling %.1f", seed, l.Steps, took.Round(time.Millisecond), greedy,
+			sampled)
 		if greedy < 90 {
 			t.Errorf("seed %d: mean return %.1f, want at least 90", seed, greedy)
 		}

@@ -2,8 +2,8 @@ package ppo
 
 // PPO's loss is written down twice, and Config.Loss says which one trains:
 //
-//   - fused (the default): op.SurrogateLoss in nets/op/surrogate.go, one operation from the network's head and value to the
-//     loss, whose gradient is derived by hand and stands beside the formula;
+//   - fused (the default): op.SurrogateLoss in nets/op/surrogate.go, one operation from the network's head and value to
+//     the loss, whose gradient is derived by hand and stands beside the formula;
 //   - composed: op.ComposedLoss in nets/op/ppo.go, the same formula in a dozen lines of operations that know their
 //     gradients (nets/op/arith.go), differentiated by the graph library.
 //
@@ -94,7 +94,8 @@ func newLoss(by Loss, m *model.ActorCritic, d op.Distribution, obsLen, capacity 
 	}
 	l := &loss{
 		prog: prog, cap: n,
-		obs: prog.Input("obs"), mask: prog.Input("mask"), action: prog.Input("action"), number: prog.Input("number"), logp: prog.Input("logp"),
+		obs: prog.Input("obs"), mask: prog.Input("mask"), action: prog.Input("action"), number: prog.Input("number"),
+		logp:      prog.Input("logp"),
 		advantage: prog.Input("advantage"), target: prog.Input("return"), value: prog.Input("value"),
 		weight: prog.Input("weight"), coef: prog.Input("coef"),
 	}

@@ -133,7 +133,9 @@ func (m *Model) Score(e *replay.Episodes) error {
 func (m *Model) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64) (loss float64, err error) {
 	d, n, s := m.act.dist, e.Len(), m.loss
 	if n == 0 || len(e.Advantage) != n || len(e.LogProb) != n {
-		return 0, fmt.Errorf("ppo: %d transitions with %d advantages and %d log-probabilities, want as many of each and at least one", n, len(e.Advantage), len(e.LogProb))
+		return 0,
+			fmt.Errorf("ppo: %d transitions with %d advantages and %d log-probabilities, want as many of each and at least one",
+				n, len(e.Advantage), len(e.LogProb))
 	}
 	if clip == 0 {
 		clip = 1e30
@@ -173,7 +175,8 @@ func (m *Model) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64)
 func (m *Model) Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err error) {
 	d, n, s := m.act.dist, e.Len(), m.kl
 	if n == 0 || len(e.Head) != n*d.Head() {
-		return 0, fmt.Errorf("ppo: %d transitions with %d outputs of the policy that acted, want %d", n, len(e.Head), n*d.Head())
+		return 0, fmt.Errorf("ppo: %d transitions with %d outputs of the policy that acted, want %d", n, len(e.Head),
+			n*d.Head())
 	}
 	if g == nil {
 		return m.divergenceValue(e)

@@ -28,7 +28,8 @@ type state struct {
 	Groups *groupsState `json:"groups,omitempty"`
 	// Taught is set after imitation.
 	Taught *taught `json:"taught,omitempty"`
-	// Warm is the number of updates done of critic_warmup; Anchored says that the anchor is the policy that learning began with.
+	// Warm is the number of updates done of critic_warmup; Anchored says that the anchor is the policy that learning began
+	// with.
 	Warm     int  `json:"warm,omitempty"`
 	Anchored bool `json:"anchored,omitempty"`
 }
@@ -130,7 +131,8 @@ func (a *Agent) load(s state) error {
 		return fmt.Errorf("ppo: %d returns of sum of squares %v in units of %v cannot be", t.N, t.Squares, t.Unit)
 	}
 	if s.Warm < 0 || s.Warm > a.cfg.CriticWarmup || s.Anchored && a.anchor == nil {
-		return fmt.Errorf("ppo: %d updates of its critic's warm-up and an anchor %v cannot be (critic_warmup %d, anchor %v)", s.Warm, s.Anchored, a.cfg.CriticWarmup, a.cfg.Anchor)
+		return fmt.Errorf("ppo: %d updates of its critic's warm-up and an anchor %v cannot be (critic_warmup %d, anchor %v)",
+			s.Warm, s.Anchored, a.cfg.CriticWarmup, a.cfg.Anchor)
 	}
 	if err := a.orderPCG.UnmarshalBinary(s.Order); err != nil { // an error changes nothing
 		return fmt.Errorf("ppo: the shuffling stream: %w", err)

@@ -2,10 +2,11 @@ package ppo
 
 import "math"
 
-// popart keeps the critic's output normalised (van Hasselt et al. 2016, "Learning values across many orders of magnitude", arXiv
-// 1602.07714): V = Sigma·n + Mu, where n is what the network gives. Before the targets of an update change Mu and Sigma, the
-// last layer is changed so that V stays the same in every state ("preserving outputs precisely, while adaptively rescaling
-// targets", algorithm 1). The critic then has one learning rate whatever the size of returns, as they are or as it drifts.
+// popart keeps the critic's output normalised (van Hasselt et al. 2016, "Learning values across many orders of
+// magnitude", arXiv 1602.07714): V = Sigma·n + Mu, where n is what the network gives. Before the targets of an update
+// change Mu and Sigma, the last layer is changed so that V stays the same in every state ("preserving outputs
+// precisely, while adaptively rescaling targets", algorithm 1). The critic then has one learning rate whatever the size
+// of returns, as they are or as it drifts.
 type popart struct {
 	Mu     float64 `json:"mu"`
 	Square float64 `json:"square"` // mean of squared targets
@@ -13,8 +14,8 @@ type popart struct {
 	Count  int64   `json:"count"` // updates
 }
 
-// popartRate is the share of an update's targets in the means: 1/k in update k, and not below this. The paper's rates are for
-// single samples; an update here has thousands.
+// popartRate is the share of an update's targets in the means: 1/k in update k, and not below this. The paper's rates
+// are for single samples; an update here has thousands.
 const popartRate = 0.1
 
 // leastSigma keeps targets that do not vary from being blown up.
@@ -40,7 +41,8 @@ func (p *popart) output(v float32) float32 {
 	return float32((float64(v) - p.Mu) / p.Sigma)
 }
 
-// update counts targets by their number, sum and sum of squares, and changes the head, weights and bias, so that values stay.
+// update counts targets by their number, sum and sum of squares, and changes the head, weights and bias, so that values
+// stay.
 func (p *popart) update(n, sum, squares float64, head [2][]float32) {
 	if n == 0 {
 		return

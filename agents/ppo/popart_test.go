@@ -10,8 +10,9 @@ import (
 	"clustergym/internal/testseed"
 )
 
-// Targets 2 and 6: mean 4, deviation 2. The head 3x + 1 said 7 at x = 2, so it becomes 1.5x − 1.5, which is 1.5 there, and
-// 2·1.5 + 4 is 7 again. The second update, targets 8 and 8, has half the weight: mean 6, mean square (20 + 64)/2, deviation √6.
+// Targets 2 and 6: mean 4, deviation 2. The head 3x + 1 said 7 at x = 2, so it becomes 1.5x − 1.5, which is 1.5 there,
+// and 2·1.5 + 4 is 7 again. The second update, targets 8 and 8, has half the weight: mean 6, mean square (20 + 64)/2,
+// deviation √6.
 func TestPopartByHand(t *testing.T) {
 	p, w, b := newPopart(), []float32{3}, []float32{1}
 	p.update(2, 8, 40, [2][]float32{w, b})

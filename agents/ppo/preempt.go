@@ -33,7 +33,8 @@ var _ agents.Collector = (*collector)(nil)
 func (r *Replicas) separate() {
 	for _, a := range r.members {
 		r.collectors = append(r.collectors, collector{
-			Agent: a, all: r, least: max(1, a.cfg.Steps/4), seen: newObsScale(a.cfg, a.spec), paid: make([]payment, 0, a.cfg.Steps*a.rows),
+			Agent: a, all: r, least: max(1,
+				a.cfg.Steps/4), seen: newObsScale(a.cfg, a.spec), paid: make([]payment, 0, a.cfg.Steps*a.rows),
 		})
 	}
 	for k := range r.collectors {

@@ -46,7 +46,8 @@ func newPaces(t *testing.T, cfg Config, set agenttest.Setting) *paces {
 		var v env.Batch
 		r.view(&v, p.Batch, k)
 		p.lanes = append(p.lanes, pace{
-			vec: part, cur: &v, next: env.NewBatch(s, r.rows), actions: env.NewActions(s, r.rows), src: p.Streams[k*r.rows : (k+1)*r.rows],
+			vec: part, cur: &v, next: env.NewBatch(s,
+				r.rows), actions: env.NewActions(s, r.rows), src: p.Streams[k*r.rows : (k+1)*r.rows],
 		})
 	}
 	return p
@@ -135,7 +136,8 @@ func TestWithoutStragglersReplicasLearnWhatTheyLearnTogether(t *testing.T) {
 			}
 			apart.Agent.Progress(float64(together.Steps) / float64(together.Total))
 			apart.learn(t)
-			agenttest.SameState(t, fmt.Sprintf("%s, update %d", id, update), agenttest.State(t, apart.Agent.Parts()), agenttest.State(t, together.Agent.Parts()))
+			agenttest.SameState(t, fmt.Sprintf("%s, update %d", id, update), agenttest.State(t, apart.Agent.Parts()),
+				agenttest.State(t, together.Agent.Parts()))
 			if apart.Stat("ppo/preempted") != 0 || apart.Stat("ppo/collected") != 1 {
 				t.Errorf("%v cut short, %v collected, want 0 and 1", apart.Stat("ppo/preempted"), apart.Stat("ppo/collected"))
 			}
@@ -147,16 +149,19 @@ func TestWithoutStragglersReplicasLearnWhatTheyLearnTogether(t *testing.T) {
 // last step bootstraps from the value of the observation after it.
 func TestAStragglerIsCutShort(t *testing.T) {
 	for _, c := range []struct{ steps, before, want int }{
-		{32, 0, 8}, {32, 5, 8}, {32, 7, 8}, {32, 8, 9}, {32, 20, 21}, {32, 30, 31}, {32, 31, 32}, {3, 0, 1}, {3, 1, 2}, {7, 0, 1},
+		{32, 0, 8}, {32, 5, 8}, {32, 7, 8}, {32, 8, 9}, {32, 20, 21}, {32, 30, 31}, {32, 31, 32}, {3, 0, 1}, {3, 1, 2},
+		{7, 0, 1},
 	} {
 		cfg := small()
 		cfg.Replicas, cfg.PreemptShare, cfg.Steps = 3, 0.6, c.steps
-		p := newPaces(t, cfg, agenttest.Setting{Env: "ProbeContext-v1", Rows: 6, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
+		p := newPaces(t, cfg,
+			agenttest.Setting{Env: "ProbeContext-v1", Rows: 6, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
 		for range 2 {
 			p.collect(t, c.steps, c.before, c.steps)
 			late := p.Agent.members[1]
 			if late.roll.Len() != c.want || !late.roll.Full() {
-				t.Fatalf("%d of %d steps when the others are done: %d in the end, want %d", c.before, c.steps, late.roll.Len(), c.want)
+				t.Fatalf("%d of %d steps when the others are done: %d in the end, want %d", c.before, c.steps, late.roll.Len(),
+					c.want)
 			}
 			o := late.act.obsLen
 			for i := range 2 {
@@ -172,7 +177,8 @@ func TestAStragglerIsCutShort(t *testing.T) {
 			if c.want == c.steps {
 				cut = 0
 			}
-			if got, want := p.Stat("ppo/collected"), float64(2*c.steps+c.want)/float64(3*c.steps); p.Stat("ppo/preempted") != cut || got != want {
+			if got, want := p.Stat("ppo/collected"),
+				float64(2*c.steps+c.want)/float64(3*c.steps); p.Stat("ppo/preempted") != cut || got != want {
 				t.Errorf("%v cut short, %v collected, want %v and %v", p.Stat("ppo/preempted"), got, cut, want)
 			}
 			for k, a := range p.Agent.members {
@@ -191,7 +197,8 @@ func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 		cfg := small()
 		cfg.Replicas, cfg.PreemptShare, cfg.Steps, cfg.Minibatches, cfg.Batch = 3, 0.5, 16, 3, batch
 		cfg.EntCoef, cfg.ClipValue = 0.01, 0.3
-		p := newPaces(t, cfg, agenttest.Setting{Env: "InvalidAction-v1", Rows: 6, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
+		p := newPaces(t, cfg,
+			agenttest.Setting{Env: "InvalidAction-v1", Rows: 6, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
 		p.collect(t, 16, 6, 16)
 		r := p.Agent
 		if n := r.members[1].roll.Len(); n != 7 {
@@ -224,7 +231,8 @@ func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 			copy(one.roll.Obs[at*o:], a.roll.Obs[:n*o])
 			copy(one.roll.Mask[at*m:], a.roll.Mask[:n*m])
 			copy(one.roll.Action.Disc[at:], a.roll.Action.Disc[:n])
-			for _, col := range [][2][]float32{{one.roll.LogProb, a.roll.LogProb}, {one.roll.Value, a.roll.Value}, {one.roll.Return, a.roll.Return}, {one.roll.Advantage, a.roll.Advantage}} {
+			for _, col := range [][2][]float32{{one.roll.LogProb, a.roll.LogProb}, {one.roll.Value, a.roll.Value},
+				{one.roll.Return, a.roll.Return}, {one.roll.Advantage, a.roll.Advantage}} {
 				copy(col[0][at:], col[1][:n])
 			}
 			at += n
@@ -271,7 +279,8 @@ func TestUnequalRolloutsGiveTheGradientOfAllSteps(t *testing.T) {
 				diff, norm = diff+d*d, norm+float64(g)*float64(g)
 			}
 			if share := math.Sqrt(diff / norm); norm == 0 || share > 1e-5 || sizes[1] != len(union) {
-				t.Errorf("batch %d, minibatch %d: %d steps, a gradient that differs by %.2g of its norm %.2g; want %d", batch, piece, sizes[1], share, math.Sqrt(norm), len(union))
+				t.Errorf("batch %d, minibatch %d: %d steps, a gradient that differs by %.2g of its norm %.2g; want %d", batch,
+					piece, sizes[1], share, math.Sqrt(norm), len(union))
 			}
 		}
 		if covered != at {
@@ -285,7 +294,8 @@ func TestPreemptedReplicasLearn(t *testing.T) {
 	for id, want := range map[string]float64{"ProbeContext-v1": 1, "ProbeMaskedContext-v1": 1} {
 		cfg := small()
 		cfg.Replicas, cfg.PreemptShare, cfg.RewardScale, cfg.NormObs = 4, 0.7, true, true
-		p := newPaces(t, cfg, agenttest.Setting{Env: id, Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 2, Total: 1 << 20})
+		p := newPaces(t, cfg,
+			agenttest.Setting{Env: id, Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 2, Total: 1 << 20})
 		for update := range 30 {
 			before := []int{32, 32, 32, 32}
 			before[update%4] = update % 20
@@ -307,7 +317,8 @@ func TestPreemptedReplicasStayEqual(t *testing.T) {
 	for _, batch := range []int{0, 9} {
 		cfg := busy()
 		cfg.Replicas, cfg.PreemptShare, cfg.Batch = 4, 0.5, batch
-		p := newPaces(t, cfg, agenttest.Setting{Env: "InvalidAction-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
+		p := newPaces(t, cfg,
+			agenttest.Setting{Env: "InvalidAction-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
 		for update, before := range [][]int{{21, 21, 0, 3}, {0, 21, 17, 21}, {21, 21, 21, 21}, {9, 12, 21, 21}} {
 			share := float64(update) / 8
 			p.Agent.Progress(share)
@@ -341,7 +352,8 @@ func TestPreemptedReplicasStayEqual(t *testing.T) {
 func TestScalesCountWhatAllReplicasHaveSeen(t *testing.T) {
 	cfg := small()
 	cfg.Replicas, cfg.PreemptShare, cfg.NormObs, cfg.RewardScale = 3, 0.6, true, true
-	p := newPaces(t, cfg, agenttest.Setting{Env: "Nav2D-v1", Rows: 6, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
+	p := newPaces(t, cfg,
+		agenttest.Setting{Env: "Nav2D-v1", Rows: 6, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
 	for range 2 {
 		p.collect(t, 32, 32, 11)
 		scale := p.Agent.members[2].act.scale
@@ -365,7 +377,8 @@ func TestScalesCountWhatAllReplicasHaveSeen(t *testing.T) {
 func TestAnErrorWhileCollectingComesBack(t *testing.T) {
 	cfg := small()
 	cfg.Replicas, cfg.PreemptShare = 3, 1
-	p := newPaces(t, cfg, agenttest.Setting{Env: "ProbeContext-v1", Rows: 3, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
+	p := newPaces(t, cfg,
+		agenttest.Setting{Env: "ProbeContext-v1", Rows: 3, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
 	broken, done := errors.New("broken"), make(chan error, 1)
 	go func() {
 		done <- p.Agent.Collect(func(k int) error {
@@ -393,9 +406,11 @@ func TestPreemptShareIsChecked(t *testing.T) {
 		quorum   int
 		preempts bool
 	}{
-		{1, 0, "", 0, false}, {4, 0, "", 0, false}, {2, 0.5, "", 1, true}, {2, 0.6, "", 2, false}, {4, 0.6, "", 3, true}, {5, 0.6, "", 3, true},
+		{1, 0, "", 0, false}, {4, 0, "", 0, false}, {2, 0.5, "", 1, true}, {2, 0.6, "", 2, false}, {4, 0.6, "", 3, true},
+		{5, 0.6, "", 3, true},
 		{10, 0.7, "", 7, true}, {20, 0.55, "", 11, true}, {4, 1, "", 4, false},
-		{1, 0.6, "2 replicas", 0, false}, {4, 0.4, "0.5 to 1", 0, false}, {4, 1.1, "0.5 to 1", 0, false}, {4, -1, "0.5 to 1", 0, false}, {1, math.NaN(), "0.5 to 1", 0, false},
+		{1, 0.6, "2 replicas", 0, false}, {4, 0.4, "0.5 to 1", 0, false}, {4, 1.1, "0.5 to 1", 0, false},
+		{4, -1, "0.5 to 1", 0, false}, {1, math.NaN(), "0.5 to 1", 0, false},
 	} {
 		cfg := DefaultConfig()
 		cfg.Replicas, cfg.PreemptShare = c.replicas, c.share
@@ -407,10 +422,12 @@ func TestPreemptShareIsChecked(t *testing.T) {
 			continue
 		}
 		if len(faults) != 0 || cfg.quorum() != c.quorum || cfg.Preempts() != c.preempts {
-			t.Errorf("%d replicas, share %v: faults %v, quorum %d, preempts %v; want none, %d, %v", c.replicas, c.share, faults, cfg.quorum(), cfg.Preempts(), c.quorum, c.preempts)
+			t.Errorf("%d replicas, share %v: faults %v, quorum %d, preempts %v; want none, %d, %v", c.replicas, c.share, faults,
+				cfg.quorum(), cfg.Preempts(), c.quorum, c.preempts)
 		}
 	}
-	if r, err := NewReplicas(func() Config { c := small(); c.Replicas = 2; return c }(), agenttest.Plain(), 2, 1, 1); err != nil || len(r.Collectors()) != 0 {
+	if r, err := NewReplicas(func() Config { c := small(); c.Replicas = 2; return c }(), agenttest.Plain(), 2, 1,
+		1); err != nil || len(r.Collectors()) != 0 {
 		t.Errorf("without a share: %d collectors (%v), want none", len(r.Collectors()), err)
 	}
 }
@@ -418,7 +435,8 @@ func TestPreemptShareIsChecked(t *testing.T) {
 func TestCollectorsDoNotAllocate(t *testing.T) {
 	cfg := small()
 	cfg.Steps, cfg.Replicas, cfg.PreemptShare, cfg.NormObs = 8, 2, 0.5, true
-	p := newPaces(t, cfg, agenttest.Setting{Env: "InvalidAction-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1 << 30})
+	p := newPaces(t, cfg,
+		agenttest.Setting{Env: "InvalidAction-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1 << 30})
 	steps := func() {
 		for k, c := range p.Agent.Collectors() {
 			p.lanes[k].seen = p.lanes[k].seen[:0]

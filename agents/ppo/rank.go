@@ -21,13 +21,13 @@ type Peers interface {
 	Gather(rank int, own, all []byte) error
 }
 
-// Rank is one replica of data-parallel PPO in a process of its own. The ranks of a group together are, bit for bit, the Replicas
-// of one process: they have the same shares of the rows, streams and sums in order of ranks. What Replicas share in memory the
-// ranks count each for themselves, from what all have seen: rewards at the next update, which they do not influence before, and
-// with Config.NormObs the observations at every step, which is then an exchange.
+// Rank is one replica of data-parallel PPO in a process of its own. The ranks of a group together are, bit for bit, the
+// Replicas of one process: they have the same shares of the rows, streams and sums in order of ranks. What Replicas
+// share in memory the ranks count each for themselves, from what all have seen: rewards at the next update, which they
+// do not influence before, and with Config.NormObs the observations at every step, which is then an exchange.
 //
-// Every call of Act with NormObs, of Learn and of Sync is made by all ranks. The order of calls is that of Agent. If a rank
-// fails, the calls of the others must return an error of the Peers.
+// Every call of Act with NormObs, of Learn and of Sync is made by all ranks. The order of calls is that of Agent. If a
+// rank fails, the calls of the others must return an error of the Peers.
 type Rank struct {
 	*Agent
 	peers Peers
@@ -43,8 +43,8 @@ var (
 	_ agents.Share = (*Rank)(nil)
 )
 
-// NewRank returns replica rank of cfg.Replicas that share rows environments equally, for the rows that are its own. It is
-// replica rank of NewReplicas.
+// NewRank returns replica rank of cfg.Replicas that share rows environments equally, for the rows that are its own. It
+// is replica rank of NewReplicas.
 func NewRank(cfg Config, s env.Spec, rows, workers int, seed uint64, rank int, peers Peers) (*Rank, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -56,7 +56,10 @@ func NewRank(cfg Config, s env.Spec, rows, workers int, seed uint64, rank int, p
 	case rows < n || rows%n != 0:
 		return nil, fmt.Errorf("ppo: %d rows for %d replicas, want a multiple", rows, n)
 	case cfg.PreemptShare > 0:
-		return nil, fmt.Errorf("ppo: preempt_share: got %v, want 0 with ranks: each takes its steps at its own pace, and none is cut short", cfg.PreemptShare)
+		return nil,
+			fmt.Errorf(
+				"ppo: preempt_share: got %v, want 0 with ranks: each takes its steps at its own pace, and none is cut short",
+				cfg.PreemptShare)
 	}
 	a, err := New(cfg, s, rows/n, workers, seed)
 	if err != nil {
@@ -119,8 +122,8 @@ func (r *Rank) Observe(b *env.Batch, a *env.Actions, next *env.Batch) error {
 // paymentBytes is the size of a payment on its way.
 const paymentBytes = 1 + 8 + 8
 
-// Sync counts the rewards of all ranks since the last Sync: in order of steps and, within a step, of rows. It is for Learn,
-// and for a checkpoint between two updates.
+// Sync counts the rewards of all ranks since the last Sync: in order of steps and, within a step, of rows. It is for
+// Learn, and for a checkpoint between two updates.
 func (r *Rank) Sync() error {
 	n := len(r.paid) * paymentBytes
 	if n == 0 {
@@ -140,7 +143,8 @@ func (r *Rank) Sync() error {
 		for k := range r.world {
 			for i := range r.rows {
 				b := r.all[k*n+(t+i)*paymentBytes:]
-				r.scale.ObserveRow(k*r.rows+i, env.Kind(b[0]), math.Float64frombits(binary.LittleEndian.Uint64(b[1:])), math.Float64frombits(binary.LittleEndian.Uint64(b[9:])))
+				r.scale.ObserveRow(k*r.rows+i, env.Kind(b[0]), math.Float64frombits(binary.LittleEndian.Uint64(b[1:])),
+					math.Float64frombits(binary.LittleEndian.Uint64(b[9:])))
 			}
 		}
 	}
@@ -178,8 +182,8 @@ type renamed struct {
 
 func (r renamed) Name() string { return r.name }
 
-// Parts returns what this rank reads of a checkpoint of Replicas: weights, optimisers and anchor, which all share, and the
-// state and rollout of its own.
+// Parts returns what this rank reads of a checkpoint of Replicas: weights, optimisers and anchor, which all share, and
+// the state and rollout of its own.
 func (r *Rank) Parts() []agents.Part { return r.Agent.partsOf(r.rank) }
 
 // partsOf returns the agent's parts under the names that they have for a rank.
@@ -200,11 +204,12 @@ func (a *Agent) partsOf(rank int) []agents.Part {
 // Share implements agents.Share: the parts that only this rank has, nothing at rank 0, which writes the checkpoint.
 func (r *Rank) Share() []agents.Part {
 	state, rollout := ownParts(r.rank)
-	return slices.DeleteFunc(r.Parts(), func(p agents.Part) bool { return r.rank == 0 || p.Name() != state && p.Name() != rollout })
+	return slices.DeleteFunc(r.Parts(),
+		func(p agents.Part) bool { return r.rank == 0 || p.Name() != state && p.Name() != rollout })
 }
 
-// Whole implements agents.Share: at rank 0, all parts of a checkpoint, which are those of Replicas. shares are what the ranks'
-// Share gave.
+// Whole implements agents.Share: at rank 0, all parts of a checkpoint, which are those of Replicas. shares are what the
+// ranks' Share gave.
 func (r *Rank) Whole(shares []map[string][]byte) ([]agents.Part, error) {
 	parts := r.Agent.Parts()
 	i := slices.IndexFunc(parts, func(p agents.Part) bool { return p.Name() == rolloutPart }) + 1

@@ -30,7 +30,8 @@ func TestRanksDoNotAllocate(t *testing.T) {
 	for _, norm := range []bool{false, true} {
 		cfg := small()
 		cfg.Steps, cfg.NormObs, cfg.RewardScale = 8, norm, true
-		l := agenttest.NewLoop(t, rankOfOne(cfg), agenttest.Setting{Env: "InvalidAction-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1 << 30})
+		l := agenttest.NewLoop(t, rankOfOne(cfg),
+			agenttest.Setting{Env: "InvalidAction-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1 << 30})
 		for range 200 {
 			l.Step()
 		}
@@ -105,8 +106,10 @@ func TestRanksNameTheirPartsAsReplicas(t *testing.T) {
 func TestRanksThatCannotBe(t *testing.T) {
 	cfg := small()
 	cfg.Replicas = 2
-	for want, c := range map[string]struct{ rows, rank int }{"rank 2 of 2 replicas": {4, 2}, "5 rows for 2 replicas": {5, 0}} {
-		if _, err := NewRank(cfg, agenttest.Plain(), c.rows, 1, 1, c.rank, lonely{}); err == nil || !strings.Contains(err.Error(), want) {
+	for want, c := range map[string]struct{ rows, rank int }{"rank 2 of 2 replicas": {4, 2},
+		"5 rows for 2 replicas": {5, 0}} {
+		if _, err := NewRank(cfg, agenttest.Plain(), c.rows, 1, 1, c.rank, lonely{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

@@ -70,7 +70,8 @@ func NewReplicas(cfg Config, s env.Spec, rows, workers int, seed uint64) (*Repli
 		return nil, fmt.Errorf("ppo: %d rows for %d replicas, want a multiple", rows, n)
 	}
 	r := &Replicas{
-		rows: rows / n, workers: max(workers, 1), exchange: newInProcess(n), scale: replay.NewReturnScale(rows), parts: make([]part, n),
+		rows: rows / n, workers: max(workers,
+			1), exchange: newInProcess(n), scale: replay.NewReturnScale(rows), parts: make([]part, n),
 	}
 	for k := range n {
 		a, err := New(cfg, s, rows/n, 1, seed)
@@ -100,7 +101,8 @@ func (r *Replicas) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src 
 	n := r.rows * len(r.members)
 	first := r.members[0]
 	if b.N != n || dst.N != n || len(src) < n {
-		return fmt.Errorf("ppo: a batch of %d rows, %d actions and %d streams for replicas of %d rows", b.N, dst.N, len(src), n)
+		return fmt.Errorf("ppo: a batch of %d rows, %d actions and %d streams for replicas of %d rows", b.N, dst.N, len(src),
+			n)
 	}
 	if scale := first.act.scale; scale != nil {
 		scale.Observe(b.Obs, n)

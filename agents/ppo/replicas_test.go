@@ -34,7 +34,8 @@ func TestReplicasAreOneAgentWithAllRows(t *testing.T) {
 		for update := range 3 {
 			one.Update()
 			many.Update()
-			for _, name := range []string{"policy_loss", "value_loss", "entropy", "approx_kl", "grad_norm", "reward_scale", "n_updates"} {
+			for _, name := range []string{"policy_loss", "value_loss", "entropy", "approx_kl", "grad_norm", "reward_scale",
+				"n_updates"} {
 				if a, b := one.Stat(name), many.Stat(name); math.Abs(a-b) > 1e-3*(math.Abs(a)+0.01) {
 					t.Errorf("%s, update %d: %s is %v by one agent and %v by replicas", id, update, name, a, b)
 				}
@@ -57,7 +58,8 @@ func TestReplicasStayEqual(t *testing.T) {
 	cfg := busy()
 	cfg.Replicas = 4
 	for _, mode := range []vec.Autoreset{vec.SameStep, vec.NextStep} {
-		l := agenttest.NewLoop(t, replicated(cfg), agenttest.Setting{Env: "InvalidAction-v1", Rows: 8, Workers: 2, Autoreset: mode, Seed: 4, Total: 3000}).Train()
+		l := agenttest.NewLoop(t, replicated(cfg),
+			agenttest.Setting{Env: "InvalidAction-v1", Rows: 8, Workers: 2, Autoreset: mode, Seed: 4, Total: 3000}).Train()
 		if l.Stats == nil {
 			t.Fatal("nothing was learnt")
 		}
@@ -102,7 +104,8 @@ func TestContractOfReplicas(t *testing.T) {
 func TestAReplicaThatFailsEndsTheUpdateOfAll(t *testing.T) {
 	cfg := small()
 	cfg.Replicas = 3
-	l := agenttest.NewLoop(t, replicated(cfg), agenttest.Setting{Env: "ProbeContext-v1", Rows: 6, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
+	l := agenttest.NewLoop(t, replicated(cfg),
+		agenttest.Setting{Env: "ProbeContext-v1", Rows: 6, Workers: 1, Autoreset: vec.SameStep, Seed: 4, Total: 1 << 20})
 	for !l.Agent.members[0].roll.Full() {
 		l.Play()
 	}
@@ -145,15 +148,18 @@ func TestAReplicaSeesItsOwnRows(t *testing.T) {
 	for k, want := range [][]int{{1}, {}, {4, 5}} {
 		var v env.Batch
 		r.view(&v, b, k)
-		if v.N != 2 || v.Reward[1] != float64(2*k+1) || v.Obs[2] != float32(2*k+1) || v.Info[1] != float64(2*k+1) || len(v.Mask) != 6 {
+		if v.N != 2 || v.Reward[1] != float64(2*k+1) || v.Obs[2] != float32(2*k+1) || v.Info[1] != float64(2*k+1) ||
+			len(v.Mask) != 6 {
 			t.Errorf("replica %d sees rewards %v, observations %v and infos %v", k, v.Reward, v.Obs, v.Info)
 		}
 		if len(v.FinalRows) != len(want) {
 			t.Fatalf("replica %d sees ends of rows %v, want %v", k, v.FinalRows, want)
 		}
 		for j, row := range want {
-			if v.FinalRows[j] != row-2*k || v.FinalObs[2*j] != float32(10*row) || v.FinalInfo[j] != float64(100*row) || !v.FinalMask[3*j+map[int]int{1: 0, 4: 1, 5: 2}[row]] {
-				t.Errorf("replica %d: end %d is row %d with %v, %v and %v, want row %d", k, j, v.FinalRows[j], v.FinalObs, v.FinalInfo, v.FinalMask, row)
+			if v.FinalRows[j] != row-2*k || v.FinalObs[2*j] != float32(10*row) || v.FinalInfo[j] != float64(100*row) ||
+				!v.FinalMask[3*j+map[int]int{1: 0, 4: 1, 5: 2}[row]] {
+				t.Errorf("replica %d: end %d is row %d with %v, %v and %v, want row %d", k, j, v.FinalRows[j], v.FinalObs,
+					v.FinalInfo, v.FinalMask, row)
 			}
 		}
 	}
@@ -162,7 +168,8 @@ func TestAReplicaSeesItsOwnRows(t *testing.T) {
 func TestRowsMustDivideAmongReplicas(t *testing.T) {
 	cfg := small()
 	cfg.Replicas = 3
-	if _, err := NewReplicas(cfg, agenttest.Plain(), 8, 1, 1); err == nil || !strings.Contains(err.Error(), "8 rows for 3 replicas") {
+	if _, err := NewReplicas(cfg, agenttest.Plain(), 8, 1, 1); err == nil ||
+		!strings.Contains(err.Error(), "8 rows for 3 replicas") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -170,7 +177,8 @@ func TestRowsMustDivideAmongReplicas(t *testing.T) {
 func TestReplicasDoNotAllocate(t *testing.T) {
 	cfg := small()
 	cfg.Steps, cfg.Replicas = 8, 2
-	l := agenttest.NewLoop(t, replicated(cfg), agenttest.Setting{Env: "InvalidAction-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1 << 30})
+	l := agenttest.NewLoop(t, replicated(cfg),
+		agenttest.Setting{Env: "InvalidAction-v1", Rows: 8, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 1 << 30})
 	for range 200 {
 		l.Step()
 	}

@@ -11,11 +11,12 @@ import (
 
 var _ agents.Scorer = (*Policy)(nil)
 
-// Scores implements agents.Scorer: the probability of every action after masking, 0 for one that is not legal. Environments
-// whose action has several factors or numbers are an error.
+// Scores implements agents.Scorer: the probability of every action after masking, 0 for one that is not legal.
+// Environments whose action has several factors or numbers are an error.
 func (p *Policy) Scores(ctx context.Context, b *env.Batch, dst []float32) (agents.ScoreKind, error) {
 	if len(p.act.dist.Sizes) != 1 || p.act.dist.Dims > 0 {
-		return "", fmt.Errorf("ppo: an action of %s has %d factors and %d numbers, and scores want one factor", p.act.spec.ID, len(p.act.dist.Sizes), p.act.dist.Dims)
+		return "", fmt.Errorf("ppo: an action of %s has %d factors and %d numbers, and scores want one factor", p.act.spec.ID,
+			len(p.act.dist.Sizes), p.act.dist.Dims)
 	}
 	if err := p.act.fit(b, env.NewActions(p.act.spec, b.N), nil, false); err != nil {
 		return "", err

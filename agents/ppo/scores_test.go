@@ -9,9 +9,11 @@ import (
 	"clustergym/env"
 )
 
-// Scores are the probabilities from which a sampling policy draws; what is not legal has none, and asking changes nothing.
+// Scores are the probabilities from which a sampling policy draws; what is not legal has none, and asking changes
+// nothing.
 func TestScoresAreTheProbabilities(t *testing.T) {
-	s := env.Spec{ID: "Toy-v1", Obs: []env.Field{{Name: "x", Shape: []int{3}, Low: -1, High: 1}}, Action: env.ActionSpec{Sizes: []int{4}}, NoOp: 3}
+	s := env.Spec{ID: "Toy-v1", Obs: []env.Field{{Name: "x", Shape: []int{3}, Low: -1, High: 1}},
+		Action: env.ActionSpec{Sizes: []int{4}}, NoOp: 3}
 	cfg := DefaultConfig()
 	cfg.Network.Hidden = []int{8}
 	net, err := newNet(cfg, s, 5)

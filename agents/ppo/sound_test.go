@@ -19,7 +19,8 @@ func TestBrokenNumbersAreNamed(t *testing.T) {
 		spoil      func(a *Agent)
 	}{
 		{"rewards", "policy_loss is NaN at step 0 of the optimiser", func(a *Agent) { a.roll.Reward[3] = nan }},
-		{"critic", "value_loss is NaN at step 0 of the optimiser", func(a *Agent) { a.Params().View("critic.value.bias").Data[0] = nan }},
+		{"critic", "value_loss is NaN at step 0 of the optimiser",
+			func(a *Agent) { a.Params().View("critic.value.bias").Data[0] = nan }},
 		{"probabilities", "policy_loss is NaN at step 0", func(a *Agent) { a.roll.LogProb[2] = nan }},
 		{"gradient", "the gradient of critic.", func(a *Agent) {
 			// The loss of a value of 1e19 is still a float32; its gradient by a weight of such a network is not.

@@ -80,7 +80,8 @@ const replicas = 4
 
 // apart returns a trainer of replicas with rollouts of 16 steps; before is called with the row in every step, nil =
 // nothing. scaled scales rewards, whose order of summation shows in the last bits if a run was interrupted.
-func apart(t *testing.T, cfg Config, share float64, scaled bool, seed uint64, before func(row int) error) (*Trainer, *watched, []agents.Part) {
+func apart(t *testing.T, cfg Config, share float64, scaled bool, seed uint64, before func(row int) error) (*Trainer,
+	*watched, []agents.Part) {
 	t.Helper()
 	var envs []env.Env
 	for i := range cfg.Envs {
@@ -298,7 +299,8 @@ func TestCancelledWhileCollecting(t *testing.T) {
 			continue
 		}
 		got := bytesOf(t, parts)
-		for _, name := range []string{"weights.safetensors", "optimizer.safetensors", "envs.bin", "rollout.bin", "rollout-3.bin"} {
+		for _, name := range []string{"weights.safetensors", "optimizer.safetensors", "envs.bin", "rollout.bin",
+			"rollout-3.bin"} {
 			if string(got[name]) != string(want[name]) {
 				t.Errorf("%s differs from that of a run that was not interrupted", name)
 			}
@@ -318,7 +320,8 @@ func TestAnErrorInOneLaneEndsTheRun(t *testing.T) {
 		others.Add(1)
 		return nil
 	})
-	err := tr.Run(t.Context(), Hooks{Checkpoint: func(int64) error { t.Error("a checkpoint after the error"); return nil }})
+	err := tr.Run(t.Context(),
+		Hooks{Checkpoint: func(int64) error { t.Error("a checkpoint after the error"); return nil }})
 	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "in rows 4 to 5, counted from 0: vec: row 1: broken") {
 		t.Errorf("error %v, want that of row 5", err)
 	}
@@ -331,7 +334,8 @@ func TestAnErrorInOneLaneEndsTheRun(t *testing.T) {
 func TestRowsAreAMultipleOfCollectors(t *testing.T) {
 	tr, w, _ := apart(t, Config{Steps: 100, Envs: 8, Keep: 1}, 1, true, 7, nil)
 	w.list = w.list[:3]
-	if err := tr.Run(t.Context(), Hooks{}); err == nil || !strings.Contains(err.Error(), "8 environments for 3 collectors") {
+	if err := tr.Run(t.Context(), Hooks{}); err == nil ||
+		!strings.Contains(err.Error(), "8 environments for 3 collectors") {
 		t.Errorf("error %v", err)
 	}
 }

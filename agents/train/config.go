@@ -10,14 +10,15 @@ import (
 // Config says how long to train and how often to record, evaluate and save. All numbers are environment steps,
 // counted over all rows. An interval of 0 means never, except for the record and the checkpoint at the end.
 type Config struct {
-	Steps           int64 `yaml:"steps"`            // in all
-	Envs            int   `yaml:"envs"`             // rows: environments stepped together; changes results
-	LogEvery        int64 `yaml:"log_every"`        // a record of progress, after a whole update at least; there is one at the end as well
+	Steps int64 `yaml:"steps"` // in all
+	Envs  int   `yaml:"envs"`  // rows: environments stepped together; changes results
+	// a record of progress, after a whole update at least; there is one at the end as well
+	LogEvery        int64 `yaml:"log_every"`
 	EvalEvery       int64 `yaml:"eval_every"`       // an evaluation of the agent; there is one at the end as well unless 0
 	CheckpointEvery int64 `yaml:"checkpoint_every"` // a checkpoint; there is one at the end as well
 	Keep            int   `yaml:"keep"`             // checkpoints kept beside the best one; 0 = all
-	// Group is how many rows play the same episodes: rows 0 to Group−1 the same, the next Group others, and so on. 0 = every row
-	// its own.
+	// Group is how many rows play the same episodes: rows 0 to Group−1 the same, the next Group others, and so on. 0 =
+	// every row its own.
 	Group int `yaml:"group,omitempty"`
 
 	// Imitate names the policy whose play the agent learns from before its own first step; empty = none.
@@ -26,8 +27,8 @@ type Config struct {
 	ImitateSteps int64 `yaml:"imitate_steps,omitempty"`
 	// ImitateEpochs is how often the agent goes through the recording in each round; 0 = 4.
 	ImitateEpochs int `yaml:"imitate_epochs,omitempty"`
-	// ImitateRounds is the number of rounds; 0 = 1. In all but the first the agent plays and the policy says what it would have
-	// done.
+	// ImitateRounds is the number of rounds; 0 = 1. In all but the first the agent plays and the policy says what it would
+	// have done.
 	ImitateRounds int `yaml:"imitate_rounds,omitempty"`
 	// ImitateFrom is another run whose recording of the policy's play is used; what it lacks is recorded.
 	ImitateFrom string `yaml:"imitate_from,omitempty"`
@@ -52,7 +53,8 @@ func (c *Config) Validate() error {
 	l.Add(c.EvalEvery >= 0, "eval_every", c.EvalEvery, "a number of steps, 0 = never")
 	l.Add(c.CheckpointEvery >= 0, "checkpoint_every", c.CheckpointEvery, "a number of steps, 0 = only at the end")
 	l.Add(c.Keep >= 0, "keep", c.Keep, "a number of checkpoints, 0 = all")
-	l.Add(c.Group == 0 || c.Group >= 2 && c.Envs%c.Group == 0, "group", c.Group, fmt.Sprintf("a number from 2 that divides the %d envs, or 0", c.Envs))
+	l.Add(c.Group == 0 || c.Group >= 2 && c.Envs%c.Group == 0, "group", c.Group,
+		fmt.Sprintf("a number from 2 that divides the %d envs, or 0", c.Envs))
 	for _, v := range []struct {
 		key         string
 		value, most int64
@@ -64,6 +66,7 @@ func (c *Config) Validate() error {
 		l.Add(v.value >= 0 && v.value <= v.most, v.key, v.value, fmt.Sprintf("1 to %d, or 0 = %s", v.most, v.usual))
 		l.Add(v.value == 0 || c.Imitate != "", v.key, v.value, "nothing without imitate, the policy to imitate")
 	}
-	l.Add(c.ImitateFrom == "" || c.Imitate != "", "imitate_from", c.ImitateFrom, "nothing without imitate, the policy to imitate")
+	l.Add(c.ImitateFrom == "" || c.Imitate != "", "imitate_from", c.ImitateFrom,
+		"nothing without imitate, the policy to imitate")
 	return l.Err()
 }

@@ -65,11 +65,13 @@ func TestNumbersThatAreNoneEndTheRun(t *testing.T) {
 				checkpoints = append(checkpoints, step)
 				return nil
 			}})
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), fmt.Sprintf("step %d:", tr.Step()+2)) {
+			if err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), fmt.Sprintf("step %d:", tr.Step()+2)) {
 				t.Fatalf("error %v, want one with %q and the step", err, c.want)
 			}
 			if int64(agent.observed)*2 != tr.Step() || !slices.Equal(checkpoints[len(checkpoints)-1:], []int64{tr.Step()}) {
-				t.Errorf("%d steps were observed and the last of the checkpoints %v is not at step %d", 2*agent.observed, checkpoints, tr.Step())
+				t.Errorf("%d steps were observed and the last of the checkpoints %v is not at step %d", 2*agent.observed,
+					checkpoints, tr.Step())
 			}
 		})
 	}
@@ -78,7 +80,8 @@ func TestNumbersThatAreNoneEndTheRun(t *testing.T) {
 func TestWhatTheLearnerFindsNamesTheStep(t *testing.T) {
 	tr, agent, _ := newScripted(t, Config{Steps: 40, Envs: 2})
 	agent.learn = errors.New("ppo: value_loss is NaN at step 7 of the optimiser")
-	err := tr.Run(context.Background(), Hooks{Checkpoint: func(int64) error { t.Error("a checkpoint was made"); return nil }})
+	err := tr.Run(context.Background(),
+		Hooks{Checkpoint: func(int64) error { t.Error("a checkpoint was made"); return nil }})
 	if !errors.Is(err, agent.learn) || !strings.Contains(err.Error(), "train: step 2: ppo: value_loss") {
 		t.Errorf("error %v", err)
 	}

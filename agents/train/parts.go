@@ -68,7 +68,8 @@ func (t *Trainer) save() (state, error) {
 func (t *Trainer) load(s state) error {
 	n := len(t.pcg) * t.of
 	if len(s.Streams) != n || len(s.Return) != n || len(s.Length) != n {
-		return fmt.Errorf("%d streams, %d returns and %d lengths, want those of %d environments", len(s.Streams), len(s.Return), len(s.Length), n)
+		return fmt.Errorf("%d streams, %d returns and %d lengths, want those of %d environments", len(s.Streams),
+			len(s.Return), len(s.Length), n)
 	}
 	if s.Step < 0 || s.Episodes < 0 || s.Updates < 0 {
 		return fmt.Errorf("%d steps, %d episodes and %d updates cannot be", s.Step, s.Episodes, s.Updates)

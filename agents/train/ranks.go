@@ -11,8 +11,8 @@ import (
 	"clustergym/env/vec"
 )
 
-// Peers are the other processes of a training whose rows are shared out: rank 0 has the first share, and so on. All ranks make
-// the same calls in the same order.
+// Peers are the other processes of a training whose rows are shared out: rank 0 has the first share, and so on. All
+// ranks make the same calls in the same order.
 type Peers interface {
 	// Any reports whether yes is true at any rank.
 	Any(yes bool) (bool, error)
@@ -34,10 +34,10 @@ type ranks struct {
 
 var _ agents.Share = (*Trainer)(nil)
 
-// NewRank returns the trainer of rank's share of cfg.Envs rows, which are those of v. The agent has the same share (ppo.Rank).
-// What the ranks do together is what New's trainer does with all rows: records and checkpoints, which are rank 0's, have the
-// same bytes. The ranks' hooks are called at the same steps; those that save make Sync and Share at all of them. Cancelling the
-// context of any stops all after the next update.
+// NewRank returns the trainer of rank's share of cfg.Envs rows, which are those of v. The agent has the same share
+// (ppo.Rank). What the ranks do together is what New's trainer does with all rows: records and checkpoints, which are
+// rank 0's, have the same bytes. The ranks' hooks are called at the same steps; those that save make Sync and Share at
+// all of them. Cancelling the context of any stops all after the next update.
 func NewRank(cfg Config, v *vec.Vec, agent agents.Agent, seed uint64, rank, of int, peers Peers) (*Trainer, error) {
 	if rank < 0 || rank >= of || cfg.Envs%of != 0 {
 		return nil, fmt.Errorf("train: rank %d of %d with %d environments, want a multiple", rank, of, cfg.Envs)
@@ -65,8 +65,8 @@ func (t *Trainer) stopped(ctx context.Context) error {
 	return nil
 }
 
-// together is an iteration of a rank. Ranks agree only at updates, where they meet anyway: between them each takes its steps at
-// its own pace.
+// together is an iteration of a rank. Ranks agree only at updates, where they meet anyway: between them each takes its
+// steps at its own pace.
 func (t *Trainer) together(ctx context.Context) error {
 	before := t.updates
 	if err := t.iterate(context.WithoutCancel(ctx)); err != nil || t.updates == before {
@@ -93,7 +93,8 @@ type told struct {
 	Info   []uint64 `json:"i"`
 }
 
-// collectEpisodes counts, at rank 0, the episodes of all ranks in the order in which one process would have finished them.
+// collectEpisodes counts, at rank 0, the episodes of all ranks in the order in which one process would have finished
+// them.
 func (t *Trainer) collectEpisodes() error {
 	if t.peers == nil || t.taken == 0 {
 		return nil
@@ -148,7 +149,8 @@ func (t *Trainer) Whole(shares []map[string][]byte) ([]agents.Part, error) {
 		if err := json.Unmarshal(share["trainer.json"], &theirs); err != nil {
 			return nil, fmt.Errorf("train: the trainer of rank %d: %w", k, err)
 		}
-		s.Streams, s.Return, s.Length = append(s.Streams, theirs.Streams...), append(s.Return, theirs.Return...), append(s.Length, theirs.Length...)
+		s.Streams, s.Return, s.Length = append(s.Streams,
+			theirs.Streams...), append(s.Return, theirs.Return...), append(s.Length, theirs.Length...)
 		envs = append(envs, share["envs.bin"])
 	}
 	joined, err := t.vec.JoinSnapshots(envs...)

@@ -313,11 +313,12 @@ func same(t *testing.T, what string, got, want saved) {
 	}
 }
 
-// Ranks, each with a share of the rows, leave what one process with as many replicas leaves, byte for byte, and one goes on
-// where the other was stopped, also in the middle of a rollout.
+// Ranks, each with a share of the rows, leave what one process with as many replicas leaves, byte for byte, and one
+// goes on where the other was stopped, also in the middle of a rollout.
 func TestRanksAreReplicas(t *testing.T) {
 	plain := ppo.DefaultConfig()
-	plain.Steps, plain.Epochs, plain.Minibatches, plain.RewardScale = 16, 2, 3, true // 3 pieces of 32 or 64 steps are uneven
+	// 3 pieces of 32 or 64 steps are uneven
+	plain.Steps, plain.Epochs, plain.Minibatches, plain.RewardScale = 16, 2, 3, true
 	plain.Network.Hidden = []int{8}
 	for name, c := range map[string]struct {
 		env    string
@@ -325,15 +326,17 @@ func TestRanksAreReplicas(t *testing.T) {
 		group  int
 		change func(c *ppo.Config)
 	}{
-		"plain":    {"InvalidAction-v1", 2, 0, func(*ppo.Config) {}},
-		"shards":   {"CartPole-v1", 3, 0, func(c *ppo.Config) { c.Shards, c.ClipValue, c.AnnealClip = 3, 0.2, true }},
-		"kl":       {"CartPole-v1", 4, 0, func(c *ppo.Config) { c.TargetKL, c.LR, c.Epochs = 0.001, 0.01, 4 }},
-		"norm":     {"CartPole-v1", 3, 0, func(c *ppo.Config) { c.NormObs, c.Batch = true, 10 }},
-		"numbers":  {"Nav2D-v1", 2, 0, func(c *ppo.Config) { c.NormObs, c.ScaleActions = true, true }},
-		"popart":   {"CartPole-v1", 2, 0, func(c *ppo.Config) { c.ValueNorm, c.NormAdvantage = ppo.PopArt, false }},
-		"group":    {"CartPole-v1", 3, 2, func(c *ppo.Config) { c.Baseline = ppo.ByGroup }},
-		"critic":   {"CartPole-v1", 2, 0, func(c *ppo.Config) { c.CriticEpochs, c.Network.Separate, c.CriticWarmup = 2, true, 1 }},
-		"anchored": {"ProbeTruncation-v1", 2, 0, func(c *ppo.Config) { c.Anchor, c.AnchorDecay, c.AnnealLR = 0.3, 0.5, false }},
+		"plain":   {"InvalidAction-v1", 2, 0, func(*ppo.Config) {}},
+		"shards":  {"CartPole-v1", 3, 0, func(c *ppo.Config) { c.Shards, c.ClipValue, c.AnnealClip = 3, 0.2, true }},
+		"kl":      {"CartPole-v1", 4, 0, func(c *ppo.Config) { c.TargetKL, c.LR, c.Epochs = 0.001, 0.01, 4 }},
+		"norm":    {"CartPole-v1", 3, 0, func(c *ppo.Config) { c.NormObs, c.Batch = true, 10 }},
+		"numbers": {"Nav2D-v1", 2, 0, func(c *ppo.Config) { c.NormObs, c.ScaleActions = true, true }},
+		"popart":  {"CartPole-v1", 2, 0, func(c *ppo.Config) { c.ValueNorm, c.NormAdvantage = ppo.PopArt, false }},
+		"group":   {"CartPole-v1", 3, 2, func(c *ppo.Config) { c.Baseline = ppo.ByGroup }},
+		"critic": {"CartPole-v1", 2, 0,
+			func(c *ppo.Config) { c.CriticEpochs, c.Network.Separate, c.CriticWarmup = 2, true, 1 }},
+		"anchored": {"ProbeTruncation-v1", 2, 0,
+			func(c *ppo.Config) { c.Anchor, c.AnchorDecay, c.AnnealLR = 0.3, 0.5, false }},
 	} {
 		p := plain
 		p.Replicas, p.Group = c.ranks, c.group
@@ -362,15 +365,18 @@ func TestRanksAreReplicas(t *testing.T) {
 
 func TestRanksRefuseWhatDoesNotFit(t *testing.T) {
 	v := someEnvs(t, "CartPole-v1", 4)
-	if _, err := NewRank(Config{Steps: 1, Envs: 9}, v, nil, 1, 0, 2, end{}); err == nil || !strings.Contains(err.Error(), "rank 0 of 2 with 9 environments, want a multiple") {
+	if _, err := NewRank(Config{Steps: 1, Envs: 9}, v, nil, 1, 0, 2, end{}); err == nil ||
+		!strings.Contains(err.Error(), "rank 0 of 2 with 9 environments, want a multiple") {
 		t.Error(err)
 	}
-	if _, err := NewRank(Config{Steps: 1, Envs: 10}, v, nil, 1, 0, 2, end{}); err == nil || !strings.Contains(err.Error(), "4 environments") {
+	if _, err := NewRank(Config{Steps: 1, Envs: 10}, v, nil, 1, 0, 2, end{}); err == nil ||
+		!strings.Contains(err.Error(), "4 environments") {
 		t.Error(err)
 	}
 	c := ppo.DefaultConfig()
 	c.Replicas, c.PreemptShare = 2, 0.6
-	if _, err := ppo.NewRank(c, v.Spec(), 8, 1, 1, 0, end{}); err == nil || !strings.Contains(err.Error(), "preempt_share") {
+	if _, err := ppo.NewRank(c, v.Spec(), 8, 1, 1, 0, end{}); err == nil ||
+		!strings.Contains(err.Error(), "preempt_share") {
 		t.Error(err)
 	}
 }

@@ -78,7 +78,8 @@ func TestResumedEqualsStraightThrough(t *testing.T) {
 		}
 		wantBytes := bytesOf(t, parts)
 		if straight.updates == 0 || straight.episodes == 0 || len(want) != 6 {
-			t.Fatalf("%s: %d updates, %d episodes, %d records: nothing is tested", kind, straight.updates, straight.episodes, len(want))
+			t.Fatalf("%s: %d updates, %d episodes, %d records: nothing is tested", kind, straight.updates, straight.episodes,
+				len(want))
 		}
 		for _, cut := range []int64{0, 235, 1000} {
 			var got []string
@@ -143,12 +144,14 @@ func TestStatesThatCannotBeAreRefused(t *testing.T) {
 		change func(m map[string]any)
 		want   string
 	}{
-		"a stream too few":    {func(m map[string]any) { m["streams"] = m["streams"].([]any)[1:] }, "5 environments"},
-		"a broken stream":     {func(m map[string]any) { m["streams"].([]any)[3] = "AAAA" }, "stream 3"},
-		"a length too many":   {func(m map[string]any) { m["length"] = append(m["length"].([]any), 1) }, "6 lengths"},
-		"a return without":    {func(m map[string]any) { m["last_return_bits"] = m["last_return_bits"].([]any)[1:] }, "equally many"},
-		"too many episodes":   {func(m map[string]any) { tooMany(m) }, "100 at most"},
-		"an info too many":    {func(m map[string]any) { m["last_info_bits"].([]any)[0] = []any{1, 2, 3, 4} }, "infos of an episode"},
+		"a stream too few":  {func(m map[string]any) { m["streams"] = m["streams"].([]any)[1:] }, "5 environments"},
+		"a broken stream":   {func(m map[string]any) { m["streams"].([]any)[3] = "AAAA" }, "stream 3"},
+		"a length too many": {func(m map[string]any) { m["length"] = append(m["length"].([]any), 1) }, "6 lengths"},
+		"a return without": {func(m map[string]any) { m["last_return_bits"] = m["last_return_bits"].([]any)[1:] },
+			"equally many"},
+		"too many episodes": {func(m map[string]any) { tooMany(m) }, "100 at most"},
+		"an info too many": {func(m map[string]any) { m["last_info_bits"].([]any)[0] = []any{1, 2, 3, 4} },
+			"infos of an episode"},
 		"a mean over none":    {func(m map[string]any) { m["learn"].([]any)[0].(map[string]any)["n"] = 0 }, "0 updates"},
 		"a negative step":     {func(m map[string]any) { m["step"] = -1 }, "-1 steps"},
 		"a key of the future": {func(m map[string]any) { m["new"] = 1 }, "new"},
@@ -165,7 +168,8 @@ func TestStatesThatCannotBeAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := other.Parts()[0].ReadFrom(bytes.NewReader(b)); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "trainer.json: ") {
+		if _, err := other.Parts()[0].ReadFrom(bytes.NewReader(b)); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasPrefix(err.Error(), "trainer.json: ") {
 			t.Errorf("%s: %v, want an error with %q", name, err, c.want)
 		}
 		if got := bytesOf(t, other.Parts()[:1]); !maps.EqualFunc(got, fresh, bytes.Equal) {

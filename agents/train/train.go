@@ -48,8 +48,8 @@ type Progress struct {
 type Trainer struct {
 	// Kernels, if set, names the set of kernels that computes the networks. Checkpoints keep it for information.
 	Kernels string
-	// Lessons, if set, come before the first step; the agent must be an agents.Pupil. The same phase, and what it recorded, must
-	// be set before Parts are read.
+	// Lessons, if set, come before the first step; the agent must be an agents.Pupil. The same phase, and what it
+	// recorded, must be set before Parts are read.
 	Lessons *imitate.Phase
 
 	cfg   Config
@@ -85,13 +85,15 @@ func newTrainer(cfg Config, v *vec.Vec, agent agents.Agent, seed uint64, r ranks
 		return nil, err
 	}
 	if v.Len()*r.of != cfg.Envs || v.Config().Autoreset != vec.SameStep {
-		return nil, fmt.Errorf("train: %d environments with autoreset %v, want %d with same_step", v.Len(), v.Config().Autoreset, cfg.Envs/r.of)
+		return nil, fmt.Errorf("train: %d environments with autoreset %v, want %d with same_step", v.Len(),
+			v.Config().Autoreset, cfg.Envs/r.of)
 	}
 	r.first *= v.Len()
 	t := &Trainer{
 		ranks: r,
 		cfg:   cfg, spec: v.Spec(), vec: v, agent: agent,
-		cur: env.NewBatch(v.Spec(), v.Len()), next: env.NewBatch(v.Spec(), v.Len()), actions: env.NewActions(v.Spec(), v.Len()),
+		cur: env.NewBatch(v.Spec(),
+			v.Len()), next: env.NewBatch(v.Spec(), v.Len()), actions: env.NewActions(v.Spec(), v.Len()),
 		ret: make([]float64, v.Len()), length: make([]int64, v.Len()),
 	}
 	for i := range v.Len() {
@@ -148,12 +150,13 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 		if err := iterate(); err != nil {
 			return err
 		}
-		err := h.After(&t.cfg, before, Progress{Step: t.step, Steps: t.cfg.Steps, Return: mean(t.lastReturn)}, func() (Record, error) {
-			if err := t.collectEpisodes(); err != nil {
-				return Record{}, err
-			}
-			return t.record(), nil
-		})
+		err := h.After(&t.cfg, before, Progress{Step: t.step, Steps: t.cfg.Steps, Return: mean(t.lastReturn)},
+			func() (Record, error) {
+				if err := t.collectEpisodes(); err != nil {
+					return Record{}, err
+				}
+				return t.record(), nil
+			})
 		if err != nil {
 			return err
 		}
@@ -165,7 +168,8 @@ func (t *Trainer) Run(ctx context.Context, h Hooks) error {
 func (t *Trainer) imitate(ctx context.Context, h Hooks) error {
 	pupil, ok := t.agent.(agents.Pupil)
 	if !ok {
-		return fmt.Errorf("train: imitate: want an agent that can learn from a teacher (agents.Pupil), which %T cannot", t.agent)
+		return fmt.Errorf("train: imitate: want an agent that can learn from a teacher (agents.Pupil), which %T cannot",
+			t.agent)
 	}
 	t.agent.Progress(0)
 	if h.Tick != nil {
@@ -195,8 +199,8 @@ func (t *Trainer) imitate(ctx context.Context, h Hooks) error {
 	return nil
 }
 
-// After calls the hooks that are due after an iteration of a run of c, which was at step before; it ended where p says. record returns
-// what Log gets.
+// After calls the hooks that are due after an iteration of a run of c, which was at step before; it ended where p says.
+// record returns what Log gets.
 func (h *Hooks) After(c *Config, before int64, p Progress, record func() (Record, error)) error {
 	due := func(every int64) bool { return p.Step >= c.Steps || crossed(before, p.Step, every) }
 	if h.Tick != nil {
@@ -269,7 +273,8 @@ func (t *Trainer) improve(ctx context.Context) error {
 }
 
 // follow adds the step that led to b to returns and lengths, by row, and calls ended for every episode that ended.
-func follow(b *env.Batch, infos int, ret []float64, length []int64, ended func(ret float64, length int64, info []float64)) {
+func follow(b *env.Batch, infos int, ret []float64, length []int64,
+	ended func(ret float64, length int64, info []float64)) {
 	final := 0
 	for i := range b.N {
 		ret[i] += b.Reward[i]
@@ -318,7 +323,8 @@ func (t *Trainer) learned(stats agents.Stats) {
 
 // record returns a report and begins the next one's means.
 func (t *Trainer) record() Record {
-	r := Record{Step: t.step, Episodes: t.episodes, Updates: t.updates, Return: mean(t.lastReturn), Length: mean(t.lastLength)}
+	r := Record{Step: t.step, Episodes: t.episodes, Updates: t.updates, Return: mean(t.lastReturn),
+		Length: mean(t.lastLength)}
 	for i, f := range t.spec.Info {
 		sum, n := 0.0, 0
 		for _, row := range t.lastInfo {

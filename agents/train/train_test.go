@@ -48,10 +48,12 @@ func TestHooksAreCalledWhereIntervalsAreCrossed(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		{Config{LogEvery: 5, EvalEvery: 7, CheckpointEvery: 10}, "log 6, eval 9, log 12, save 12, log 15, eval 15, log 21, eval 21, save 21"},
+		{Config{LogEvery: 5, EvalEvery: 7, CheckpointEvery: 10},
+			"log 6, eval 9, log 12, save 12, log 15, eval 15, log 21, eval 21, save 21"},
 		{Config{}, "log 21, save 21"},
 		{Config{EvalEvery: 1000}, "log 21, eval 21, save 21"},
-		{Config{LogEvery: 1, CheckpointEvery: 9}, "log 3, log 6, log 9, save 9, log 12, log 15, log 18, save 18, log 21, save 21"},
+		{Config{LogEvery: 1, CheckpointEvery: 9},
+			"log 3, log 6, log 9, save 9, log 12, log 15, log 18, save 18, log 21, save 21"},
 	} {
 		c.cfg.Steps, c.cfg.Envs = 20, 3
 		tr, _, _ := newScripted(t, c.cfg)
@@ -72,7 +74,8 @@ func TestHooksAreCalledWhereIntervalsAreCrossed(t *testing.T) {
 func TestProgressIsTheShareOfStepsBeforeTheIteration(t *testing.T) {
 	tr, a, _ := newScripted(t, Config{Steps: 10, Envs: 4})
 	var ticks []Progress
-	if err := tr.Run(t.Context(), Hooks{Tick: func(p Progress) error { ticks = append(ticks, p); return nil }}); err != nil {
+	if err := tr.Run(t.Context(), Hooks{Tick: func(p Progress) error { ticks = append(ticks, p); return nil }}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if want := []float64{0, .4, .8}; !slices.Equal(a.shares, want) {
@@ -91,7 +94,8 @@ func TestProgressIsTheShareOfStepsBeforeTheIteration(t *testing.T) {
 func TestRecordsAreMeans(t *testing.T) {
 	tr, _, _ := newScripted(t, Config{Steps: 400, Envs: 2, LogEvery: 40})
 	var records []Record
-	if err := tr.Run(t.Context(), Hooks{Log: func(r Record) error { records = append(records, r); return nil }}); err != nil {
+	if err := tr.Run(t.Context(), Hooks{Log: func(r Record) error { records = append(records, r); return nil }}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if len(records) != 10 {
@@ -154,7 +158,8 @@ func TestBeforeTheFirstEpisodeThereIsNoMean(t *testing.T) {
 	if err := tr.Run(t.Context(), Hooks{Log: func(r Record) error { got = r; return nil }}); err != nil {
 		t.Fatal(err)
 	}
-	if !math.IsNaN(got.Return) || !math.IsNaN(got.Length) || len(got.Info) != 0 || len(got.Learn) != 0 || got.Episodes != 0 {
+	if !math.IsNaN(got.Return) || !math.IsNaN(got.Length) || len(got.Info) != 0 || len(got.Learn) != 0 ||
+		got.Episodes != 0 {
 		t.Errorf("got %+v, want NaN and nothing", got)
 	}
 }
@@ -216,7 +221,8 @@ func TestCancellationCutsNoIterationInHalf(t *testing.T) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
 	if tr.Step() != 12 || a.observed != 4 || a.updates != 4 || !slices.Equal(calls, []string{"log 6", "log 12"}) {
-		t.Errorf("step %d, %d observations, %d updates, calls %v; want 12, 4, 4, log 6 and 12", tr.Step(), a.observed, a.updates, calls)
+		t.Errorf("step %d, %d observations, %d updates, calls %v; want 12, 4, 4, log 6 and 12", tr.Step(), a.observed,
+			a.updates, calls)
 	}
 	if err := tr.Run(ctx, Hooks{}); !errors.Is(err, context.Canceled) || tr.Step() != 12 {
 		t.Errorf("again: %v at step %d", err, tr.Step())
@@ -248,7 +254,8 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 	for _, f := range fault.All(bad.Validate()) {
 		keys = append(keys, f.Key)
 	}
-	if want := []string{"steps", "envs", "log_every", "eval_every", "checkpoint_every", "keep"}; !slices.Equal(keys, want) {
+	if want := []string{"steps", "envs", "log_every", "eval_every", "checkpoint_every", "keep"}; !slices.Equal(keys,
+		want) {
 		t.Errorf("faults of %v, want %v", keys, want)
 	}
 	if _, err := New(bad, open(vec.SameStep), &scripted{}, 1); len(fault.All(err)) != 6 {

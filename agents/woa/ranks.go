@@ -15,8 +15,8 @@ import (
 
 // These numbers of the search in rank space were chosen on graphs that no table reports.
 const (
-	// mostNoise is the largest standard deviation of the logarithms of ranks in a whale drawn anew. The least is 1/tasks, about the
-	// distance between neighbours in the order.
+	// mostNoise is the largest standard deviation of the logarithms of ranks in a whale drawn anew. The least is 1/tasks,
+	// about the distance between neighbours in the order.
 	mostNoise = 0.2
 	mostLeft  = 0.1 // largest share of tasks that leave out the earliest GPU in a whale drawn anew
 	deepest   = 3   // most GPUs that a task leaves out
@@ -129,11 +129,13 @@ func (s *search) searchRanks(ctx context.Context, seeds []*dag.Plan, workers int
 }
 
 func (r *rankSearch) newWhale() *rankWhale {
-	return &rankWhale{noise: make([]float64, r.n), leave: make([]uint8, r.n), load: make([]float64, r.n), plan: dag.NewPlan(r.n)}
+	return &rankWhale{noise: make([]float64, r.n), leave: make([]uint8, r.n), load: make([]float64, r.n),
+		plan: dag.NewPlan(r.n)}
 }
 
 func (r *rankSearch) newWorker(hooks Hooks) (*rankWorker, error) {
-	w := &rankWorker{s: r, by: make([]int32, r.n), at: make([]int32, r.n), hope: make([]float64, r.n), total: make([]float64, r.m)}
+	w := &rankWorker{s: r, by: make([]int32, r.n), at: make([]int32, r.n), hope: make([]float64, r.n),
+		total: make([]float64, r.m)}
 	w.src = rand.New(&w.pcg)
 	if r.cfg.Generator == "policy" {
 		var err error
@@ -159,7 +161,8 @@ func (r *rankSearch) newWorker(hooks Hooks) (*rankWorker, error) {
 	return w, nil
 }
 
-// begin makes the first population: HEFT's ranks in both directions, then ranks with noise; without seeds, random orders.
+// begin makes the first population: HEFT's ranks in both directions, then ranks with noise; without seeds, random
+// orders.
 func (r *rankSearch) begin(ctx context.Context) error {
 	err := par.For(ctx, len(r.workers), len(r.now), func(k, i int) error {
 		w, x := r.workers[k], r.now[i]
@@ -191,9 +194,9 @@ func (r *rankSearch) lead(changed []bool) {
 	}
 }
 
-// iterate moves the population once. As in time space the leader rests, and |A| says how far a whale goes: from 1 on it looks
-// elsewhere, and is drawn anew around the ranks; below it encircles the leader or, on the spiral, changes tasks that determine
-// the leader's makespan. A whale that finds a longer plan than its own stays where it was.
+// iterate moves the population once. As in time space the leader rests, and |A| says how far a whale goes: from 1 on it
+// looks elsewhere, and is drawn anew around the ranks; below it encircles the leader or, on the spiral, changes tasks
+// that determine the leader's makespan. A whale that finds a longer plan than its own stays where it was.
 func (r *rankSearch) iterate(ctx context.Context, k int) error {
 	share := float64(k) / float64(r.cfg.Iterations)
 	changed := make([]bool, len(r.now))
@@ -274,9 +277,9 @@ func (w *rankWorker) shuffle(x *rankWhale, src *rand.Rand) {
 	}
 }
 
-// near changes x a little. On the spiral only tasks that determine the makespan change: their ranks rise, or they leave out other GPUs.
-// Encircling changes ranks of any tasks. Half of the time it instead makes critical tasks leave out other GPUs; then ranks of any
-// tasks change as well with probability 1/2, and so do those of critical tasks.
+// near changes x a little. On the spiral only tasks that determine the makespan change: their ranks rise, or they leave
+// out other GPUs. Encircling changes ranks of any tasks. Half of the time it instead makes critical tasks leave out
+// other GPUs; then ranks of any tasks change as well with probability 1/2, and so do those of critical tasks.
 func (w *rankWorker) near(x *rankWhale, spiral bool, src *rand.Rand) {
 	coin := func() bool { return src.IntN(2) == 0 }
 	ranks, rise, leave := true, false, false
@@ -407,8 +410,8 @@ func (w *rankWorker) choose(ctx context.Context, v *view, hope float64) (int32, 
 	return slots[w.actions.Disc[0]], nil
 }
 
-// chain appends to dst the tasks that determine the makespan of v's plan: from the one that ends last, back to what each
-// waited for, a parent before a task on the same processor.
+// chain appends to dst the tasks that determine the makespan of v's plan: from the one that ends last, back to what
+// each waited for, a parent before a task on the same processor.
 func (w *rankWorker) chain(dst []int32, v *view) []int32 {
 	p, eps := v.builder.Plan(), 1e-9*v.builder.Makespan()
 	last := int32(0)

@@ -61,7 +61,8 @@ func TestASearchOfRanksIsRepeatedByAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// Whales in rank space find shorter plans than HEFT, and than as many noisy plans of HEFT, on graphs that no table reports.
+// Whales in rank space find shorter plans than HEFT, and than as many noisy plans of HEFT, on graphs that no table
+// reports.
 func TestASearchOfRanksBeatsAsManyNoisyPlans(t *testing.T) {
 	against := 0.0
 	const graphs = 12

@@ -26,15 +26,17 @@ type Config struct {
 	B          float64 `yaml:"b"`         // shape of the spiral
 	Order      string  `yaml:"order"`     // of tasks: rank or index
 	Insert     bool    `yaml:"insertion"` // tasks may go into gaps
-	Explore    float64 `yaml:"explore"`   // of policy: initial number of a plan's tasks that go to a random slot; falls to 0
-	Slots      int     `yaml:"slots"`     // of policy: processors that it chooses among
-	Moves      int     `yaml:"moves"`     // attempts to move a single task of the leader in each iteration
+	// of policy: initial number of a plan's tasks that go to a random slot; falls to 0
+	Explore float64 `yaml:"explore"`
+	Slots   int     `yaml:"slots"` // of policy: processors that it chooses among
+	Moves   int     `yaml:"moves"` // attempts to move a single task of the leader in each iteration
 }
 
 // DefaultConfig is the setting of gymctl plan for small graphs.
 func DefaultConfig() Config {
 	return Config{
-		Space: "time", Hopes: "whales", Generator: "greedy", Position: "prefix", Whales: 30, Iterations: 100, B: 1, Order: "rank", Insert: true,
+		Space: "time", Hopes: "whales", Generator: "greedy", Position: "prefix", Whales: 30, Iterations: 100, B: 1,
+		Order: "rank", Insert: true,
 		Explore: 10, Slots: 16,
 	}
 }
@@ -45,7 +47,8 @@ func (c Config) Validate() error {
 	l.Add(c.Space == "time" || c.Space == "ranks", "space", c.Space, "time or ranks")
 	l.Add(c.Hopes == "whales" || c.Hopes == "random" || c.Hopes == "leader", "hopes", c.Hopes, "whales, random or leader")
 	l.Add(c.Space != "ranks" || c.Generator != "direct", "generator", c.Generator, "greedy or policy in space ranks")
-	l.Add(c.Generator == "direct" || c.Generator == "greedy" || c.Generator == "policy", "generator", c.Generator, "direct, greedy or policy")
+	l.Add(c.Generator == "direct" || c.Generator == "greedy" || c.Generator == "policy", "generator", c.Generator,
+		"direct, greedy or policy")
 	l.Add(c.Position == "final" || c.Position == "prefix", "position", c.Position, "final or prefix")
 	l.Add(c.Whales >= 2 && c.Whales <= 10_000, "whales", c.Whales, "2 to 10000")
 	l.Add(c.Iterations >= 1 && c.Iterations <= 1_000_000, "iterations", c.Iterations, "1 to 1000000")
@@ -107,7 +110,8 @@ type search struct {
 
 // Search plans q. The first population contains seeds (HEFT's plan, for instance) and random plans. Up to workers
 // goroutines share the work.
-func Search(ctx context.Context, q *dag.Problem, cfg Config, seeds []*dag.Plan, seed uint64, workers int, hooks Hooks) (*Result, error) {
+func Search(ctx context.Context, q *dag.Problem, cfg Config, seeds []*dag.Plan, seed uint64, workers int,
+	hooks Hooks) (*Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -246,7 +250,8 @@ func (s *search) iterate(ctx context.Context, k int) error {
 			return nil
 		}
 		s.hopes(w.hope, pull, target, s.now[i], src)
-		if err := w.generate(ctx, x, s.now[s.leader].makespan, (1-share)*min(s.cfg.Explore/float64(s.n), mostExplored), src); err != nil {
+		if err := w.generate(ctx, x, s.now[s.leader].makespan, (1-share)*min(s.cfg.Explore/float64(s.n), mostExplored),
+			src); err != nil {
 			return err
 		}
 		s.place(w, x)

@@ -81,15 +81,16 @@ func TestWorkersChangeNothing(t *testing.T) {
 		if err := dag.Check(q, want.Plan, true); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if want.Plan.Makespan > want.Curve[len(want.Curve)-1] || want.Curve[0] > want.Initial || !slices.IsSortedFunc(want.Curve, func(a, b float64) int {
-			switch {
-			case a > b:
-				return -1
-			case a < b:
-				return 1
-			}
-			return 0
-		}) {
+		if want.Plan.Makespan > want.Curve[len(want.Curve)-1] || want.Curve[0] > want.Initial ||
+			!slices.IsSortedFunc(want.Curve, func(a, b float64) int {
+				switch {
+				case a > b:
+					return -1
+				case a < b:
+					return 1
+				}
+				return 0
+			}) {
 			t.Errorf("%s: the leader gets worse: from %v by %v to %v", name, want.Initial, want.Curve, want.Plan.Makespan)
 		}
 		other, err := Search(ctx, q, c, nil, 8, 1, hooks())

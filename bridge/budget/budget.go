@@ -1,6 +1,6 @@
 // Package budget counts a server's memory. Code that is about to allocate something large reserves the bytes first, and
-// releases them when the memory is free again. A reservation that does not fit is refused; existing reservations are never
-// taken back.
+// releases them when the memory is free again. A reservation that does not fit is refused; existing reservations are
+// never taken back.
 package budget
 
 import (
@@ -28,7 +28,8 @@ func (k Kind) String() string { return names[k] }
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Environments, Replies, Frames, Workloads} }
 
-// Budget is a number of bytes that can be reserved. A nil Budget has no limit and counts nothing. Safe for concurrent use.
+// Budget is a number of bytes that can be reserved. A nil Budget has no limit and counts nothing. Safe for concurrent
+// use.
 type Budget struct {
 	total int64
 
@@ -116,8 +117,8 @@ func (b *Budget) Release(k Kind, n int64) {
 	b.by[k] -= n
 }
 
-// Account is what one owner has reserved, so that it can be released at once. The zero value has a nil Budget. Not safe for
-// concurrent use.
+// Account is what one owner has reserved, so that it can be released at once. The zero value has a nil Budget. Not safe
+// for concurrent use.
 type Account struct {
 	b    *Budget
 	held [kinds]int64
@@ -135,8 +136,8 @@ func (a *Account) Reserve(k Kind, n int64) bool {
 	return true
 }
 
-// Set makes what is reserved for k n bytes. It reports false, and changes nothing, if n is more than before and does not
-// fit.
+// Set makes what is reserved for k n bytes. It reports false, and changes nothing, if n is more than before and does
+// not fit.
 func (a *Account) Set(k Kind, n int64) bool {
 	if n > a.held[k] {
 		return a.Reserve(k, n-a.held[k])

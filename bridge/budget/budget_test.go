@@ -15,7 +15,8 @@ import (
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	b := New(100)
 	a := b.Account()
-	if !a.Reserve(Environments, 60) || !a.Reserve(Replies, 30) || a.Reserve(Frames, 11) || !a.Reserve(Frames, 10) || b.Free() != 0 {
+	if !a.Reserve(Environments, 60) || !a.Reserve(Replies, 30) || a.Reserve(Frames, 11) || !a.Reserve(Frames, 10) ||
+		b.Free() != 0 {
 		t.Fatalf("%d are free, %d held", b.Free(), a.Held())
 	}
 	if !a.Set(Replies, 10) || b.Used(Replies) != 10 || a.Set(Environments, 81) || b.Used(Environments) != 60 {
@@ -85,29 +86,34 @@ func TestRefusalsSayWhatWouldHelp(t *testing.T) {
 	a := b.Account()
 	a.Reserve(Workloads, 24<<20)
 	e := a.Refuse("4096 environments", 400<<20)
-	if e.Code != wire.Capacity || !e.Retry || !strings.Contains(e.Error(), "4096 environments") || !strings.Contains(e.Got, "424 MiB") ||
+	if e.Code != wire.Capacity || !e.Retry || !strings.Contains(e.Error(), "4096 environments") ||
+		!strings.Contains(e.Got, "424 MiB") ||
 		!strings.Contains(e.Got, "124 MiB of 1 GiB are free") || !strings.Contains(e.Want, "more memory") {
 		t.Errorf("%v", e)
 	}
-	if e := a.Refuse("4096 environments", 1<<30); e.Code != wire.Capacity || e.Retry || !strings.Contains(e.Got, "1.0 GiB") || !strings.Contains(e.Want, "more memory") {
+	if e := a.Refuse("4096 environments", 1<<30); e.Code != wire.Capacity || e.Retry ||
+		!strings.Contains(e.Got, "1.0 GiB") || !strings.Contains(e.Want, "more memory") {
 		t.Errorf("%v", e)
 	}
 }
 
 func TestSizes(t *testing.T) {
 	for text, want := range map[string]int64{
-		"4GiB": 4 << 30, "500MB": 500e6, "1.5 gib": 3 << 29, "1024": 1024, "2kb": 2000, "7 B": 7, "1TiB": 1 << 40, "0.5MiB": 1 << 19, " 3 MiB ": 3 << 20,
+		"4GiB": 4 << 30, "500MB": 500e6, "1.5 gib": 3 << 29, "1024": 1024, "2kb": 2000, "7 B": 7, "1TiB": 1 << 40,
+		"0.5MiB": 1 << 19, " 3 MiB ": 3 << 20,
 	} {
 		if got, err := ParseSize(text); err != nil || got != want {
 			t.Errorf("%q: %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "GiB", "-1", "1e9", "0", "0.1", "1 XB", "1GiB2", "inf", "nan", "99999999TiB", "4Gi", "0x10", "1_000", "..MB", "∞"} {
+	for _, text := range []string{"", "GiB", "-1", "1e9", "0", "0.1", "1 XB", "1GiB2", "inf", "nan", "99999999TiB", "4Gi",
+		"0x10", "1_000", "..MB", "∞"} {
 		if got, err := ParseSize(text); !errors.Is(err, errSize) {
 			t.Errorf("%q: %d, %v", text, got, err)
 		}
 	}
-	for n, want := range map[int64]string{0: "0 bytes", 1023: "1023 bytes", 1024: "1 KiB", 1536: "1.5 KiB", 100 << 20: "100 MiB", 1<<40 + 1: "1.0 TiB", math.MaxInt64: "8 EiB"} {
+	for n, want := range map[int64]string{0: "0 bytes", 1023: "1023 bytes", 1024: "1 KiB", 1536: "1.5 KiB",
+		100 << 20: "100 MiB", 1<<40 + 1: "1.0 TiB", math.MaxInt64: "8 EiB"} {
 		if got := Size(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
@@ -128,13 +134,16 @@ func TestTheDefaultIsAShareOfTheLeastLimit(t *testing.T) {
 			"proc/meminfo": "MemTotal: 1000 kB\n", "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1000\n",
 		}, none, 600},
 		"version 2, a group above": {map[string]string{
-			"proc/meminfo": "MemTotal: 1000 kB\n", "proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "1000\n", "sys/fs/cgroup/a/b/memory.max": "max\n",
+			"proc/meminfo": "MemTotal: 1000 kB\n", "proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "1000\n",
+			"sys/fs/cgroup/a/b/memory.max": "max\n",
 		}, none, 600},
 		"version 1": {map[string]string{
 			"proc/meminfo": "MemTotal: 1000 kB\n", "proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/x\n",
-			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": "2000\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": "2000\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes":   "9223372036854771712\n",
 		}, none, 1200},
-		"nonsense": {map[string]string{"proc/meminfo": "MemTotal: many kB\n", "proc/self/cgroup": "0::\n:\n\n", "sys/fs/cgroup/memory.max": "-5"}, none, 2 << 30},
+		"nonsense": {map[string]string{"proc/meminfo": "MemTotal: many kB\n", "proc/self/cgroup": "0::\n:\n\n",
+			"sys/fs/cgroup/memory.max": "-5"}, none, 2 << 30},
 	} {
 		root := t.TempDir()
 		for f, text := range c.files {

@@ -10,8 +10,8 @@ import (
 )
 
 // The live heap is a part of what a Go process takes: the collector lets the heap grow before it collects, and requests
-// allocate what no one reserves. So the budget is 60 % of the memory that the process may have, and the runtime collects
-// more often, instead of growing, from 90 % of it on (debug.SetMemoryLimit).
+// allocate what no one reserves. So the budget is 60 % of the memory that the process may have, and the runtime
+// collects more often, instead of growing, from 90 % of it on (debug.SetMemoryLimit).
 const (
 	share = 0.6
 	// slack is how much the runtime may take for every byte of the budget, and fixed what it may take besides.
@@ -21,9 +21,9 @@ const (
 	unknown = 2 << 30
 )
 
-// Default returns the budget for this process: 60 % of the memory that it may have, which is the least of the limits of its
-// control groups and of the machine's memory, or two thirds of GOMEMLIMIT if that is less; 2 GiB where none of these is
-// known.
+// Default returns the budget for this process: 60 % of the memory that it may have, which is the least of the limits of
+// its control groups and of the machine's memory, or two thirds of GOMEMLIMIT if that is less; 2 GiB where none of
+// these is known.
 func Default() int64 { return defaultOf("/", debug.SetMemoryLimit(-1)) }
 
 // defaultOf is Default for the files below root and a limit of the Go runtime, MaxInt64 for none.

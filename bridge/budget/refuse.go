@@ -9,8 +9,8 @@ import (
 // help says what makes something fit.
 const help = "fewer environments, smaller settings, or a server with more memory"
 
-// Refuse returns the error for need more bytes that the owner of a could not reserve. what names them: "4096 environments
-// of JobSelect-v1". The error can be retried if everything would fit an empty server.
+// Refuse returns the error for need more bytes that the owner of a could not reserve. what names them: "4096
+// environments of JobSelect-v1". The error can be retried if everything would fit an empty server.
 func (a *Account) Refuse(what string, need int64) *wire.Error {
 	all := a.Held() + need
 	total := a.b.Total()

@@ -8,13 +8,13 @@ import (
 	"clustergym/env"
 )
 
-// Advise returns the action that a policy would take at the current time step, one number for each factor of the action.
-// The server lists the policies in Meta under "advise": rules, as sjf@slots, and rules that look ahead, as rollout:sjf@slots.
-// budget is of the latter, a number of rollouts or a time, as "64" or "30ms"; "" = 128 rollouts, or the server's most if that
-// is less. Asking changes nothing. With a budget of time the answer depends on the machine.
+// Advise returns the action that a policy would take at the current time step, one number for each factor of the
+// action. The server lists the policies in Meta under "advise": rules, as sjf@slots, and rules that look ahead, as
+// rollout:sjf@slots. budget is of the latter, a number of rollouts or a time, as "64" or "30ms"; "" = 128 rollouts, or
+// the server's most if that is less. Asking changes nothing. With a budget of time the answer depends on the machine.
 //
-// Errors are *wire.Errors of code needs_reset if the episode has ended or none has begun, unsupported if the policy cannot act
-// here or is not enabled, bad_request for unknown policies and budgets out of range.
+// Errors are *wire.Errors of code needs_reset if the episode has ended or none has begun, unsupported if the policy
+// cannot act here or is not enabled, bad_request for unknown policies and budgets out of range.
 func (e *Env) Advise(ctx context.Context, policy, budget string) ([]int32, error) {
 	if e.closed {
 		return nil, env.ErrClosed
@@ -30,8 +30,8 @@ func (e *Env) Advise(ctx context.Context, policy, budget string) ([]int32, error
 	return rows[0], nil
 }
 
-// Advise is Env.Advise for all rows at once. The result is the caller's. A row whose episode has ended and that resets itself at
-// the next step answers 0, which that step ignores.
+// Advise is Env.Advise for all rows at once. The result is the caller's. A row whose episode has ended and that resets
+// itself at the next step answers 0, which that step ignores.
 func (v *Vec) Advise(ctx context.Context, policy, budget string) ([][]int32, error) {
 	if v.closed {
 		return nil, env.ErrClosed

@@ -190,12 +190,15 @@ func TestMistakesAreToldInTheWordsOfTheServer(t *testing.T) {
 		{"an unknown environment", second(c.Open(ctx, "Nothing-v1", nil)), wire.UnknownEnv, "Nothing-v1"},
 		{"an unknown kwarg", second(c.Open(ctx, driftID, map[string]any{"fast": 1})), wire.BadKwargs, "fast"},
 		{"too many environments", second(c.OpenVec(ctx, driftID, nil, 5000, client.VecConfig{})), wire.Capacity, "4096"},
-		{"a mode that does not exist", second(c.OpenVec(ctx, driftID, nil, 2, client.VecConfig{Autoreset: "never"})), wire.BadRequest, "next_step"},
-		{"a kwarg that is no value", second(c.Open(ctx, driftID, map[string]any{"slow": []any{1, int8(2)}})), "", "kwargs.slow[1] is of type int8"},
+		{"a mode that does not exist", second(c.OpenVec(ctx, driftID, nil, 2, client.VecConfig{Autoreset: "never"})),
+			wire.BadRequest, "next_step"},
+		{"a kwarg that is no value", second(c.Open(ctx, driftID, map[string]any{"slow": []any{1, int8(2)}})), "",
+			"kwargs.slow[1] is of type int8"},
 		{"no environments", second(c.OpenVec(ctx, driftID, nil, 0, client.VecConfig{})), "", "0 environments"},
 	} {
 		var e *wire.Error
-		if x.err == nil || !strings.Contains(x.err.Error(), x.text) || errors.As(x.err, &e) != (x.code != "") || e != nil && e.Code != x.code {
+		if x.err == nil || !strings.Contains(x.err.Error(), x.text) || errors.As(x.err, &e) != (x.code != "") ||
+			e != nil && e.Code != x.code {
 			t.Errorf("%s: error %v, want code %q and %q", x.what, x.err, x.code, x.text)
 		}
 	}

@@ -31,7 +31,8 @@ func BenchmarkStep(b *testing.B) {
 func BenchmarkVecStep(b *testing.B) {
 	for _, n := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			v, err := dial(b, serve(b, nil), nil).OpenVec(ctx, "CartPole-v1", nil, n, client.VecConfig{Autoreset: client.SameStep})
+			v, err := dial(b, serve(b, nil),
+				nil).OpenVec(ctx, "CartPole-v1", nil, n, client.VecConfig{Autoreset: client.SameStep})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -54,7 +54,8 @@ type limits struct {
 	resume            time.Duration
 }
 
-// call is one request and its reply. The Client's lock protects the fields after done until done has been received from.
+// call is one request and its reply. The Client's lock protects the fields after done until done has been received
+// from.
 type call struct {
 	h     uint32 // 0 = none
 	op    string

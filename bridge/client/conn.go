@@ -25,7 +25,8 @@ import (
 
 // attach connects and exchanges hello and welcome. The first call begins a session, later ones resume it.
 func (c *Client) attach(ctx context.Context) (*websocket.Conn, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.DialTimeout, fmt.Errorf("no connection within %v", c.cfg.DialTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.DialTimeout,
+		fmt.Errorf("no connection within %v", c.cfg.DialTimeout))
 	defer cancel()
 	// Cancelling must end every wait up to the welcome, but the dialer heeds only the deadline. No proxy is ever asked: it
 	// would see the token.
@@ -152,7 +153,8 @@ func (c *Client) welcome(m wire.Map) error {
 		return &refusal{"a welcome that cannot be read: " + f.Err.Error()}
 	}
 	if proto != wire.Proto || enc != wire.Ext.String() {
-		return &refusal{fmt.Sprintf("the server chose version %d and encoding %.20q, want %d and %v", proto, enc, wire.Proto, wire.Ext)}
+		return &refusal{fmt.Sprintf("the server chose version %d and encoding %.20q, want %d and %v", proto, enc, wire.Proto,
+			wire.Ext)}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -301,8 +303,8 @@ func (c *Client) serve(conn *websocket.Conn) (next *websocket.Conn, err error) {
 	return next, err
 }
 
-// strayed reports whether a hello that was given up here may have taken the session over, and counts that hello out: each can
-// do so once.
+// strayed reports whether a hello that was given up here may have taken the session over, and counts that hello out:
+// each can do so once.
 func (c *Client) strayed() bool {
 	if c.strays.Load() == 0 {
 		return false

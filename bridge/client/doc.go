@@ -29,8 +29,8 @@
 // requests again under their old ids, and the server does none of them twice. Each step happens exactly once, and the
 // caller notices only the time it takes. If the session cannot be resumed, every call returns ErrLost.
 //
-// Silence is no loss, because the server may be busy: the client tries another connection and keeps the silent one until
-// the session has moved. Every call ends with its context or after Config.Timeout, whatever else comes.
+// Silence is no loss, because the server may be busy: the client tries another connection and keeps the silent one
+// until the session has moved. Every call ends with its context or after Config.Timeout, whatever else comes.
 //
 // # Cancelled calls
 //

@@ -59,8 +59,9 @@ func (d *drift) Spec() env.Spec {
 			{Name: "tilt", Low: -1, High: 1},
 			{Name: "x", Shape: []int{1, 2}, Low: float32(math.Inf(-1)), High: 100, Doc: "where it is"},
 		},
-		Action:   env.ActionSpec{Sizes: []int{3, 2}, Low: []float32{-1, float32(math.Inf(-1))}, High: []float32{1, 0.25}},
-		Info:     []env.Field{{Name: "steps", Low: 0, High: driftSteps, Unit: "steps"}, {Name: "rarely", Low: -5, High: 5}, {Name: "never"}, {Name: "end", Metric: true}},
+		Action: env.ActionSpec{Sizes: []int{3, 2}, Low: []float32{-1, float32(math.Inf(-1))}, High: []float32{1, 0.25}},
+		Info: []env.Field{{Name: "steps", Low: 0, High: driftSteps, Unit: "steps"}, {Name: "rarely", Low: -5, High: 5},
+			{Name: "never"}, {Name: "end", Metric: true}},
 		MaxSteps: driftSteps, Solved: math.NaN(), NoOp: -1, Tau: 90*time.Minute + 1,
 	}
 }
@@ -141,7 +142,8 @@ func (d *drift) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error 
 	if !d.begun || d.kind.Last() {
 		return env.ErrResetNeeded
 	}
-	if len(a.Disc) != 2 || len(a.Cont) != 2 || a.Disc[0] < 0 || a.Disc[0] > 2 || a.Disc[1] < 0 || a.Disc[1] > 1 || int(a.Disc[0]) == d.masked ||
+	if len(a.Disc) != 2 || len(a.Cont) != 2 || a.Disc[0] < 0 || a.Disc[0] > 2 || a.Disc[1] < 0 || a.Disc[1] > 1 ||
+		int(a.Disc[0]) == d.masked ||
 		!(a.Cont[0] >= -1 && a.Cont[0] <= 1) || !(a.Cont[1] <= 0.25) || math.IsInf(float64(a.Cont[1]), 0) || d.jammed {
 		return env.ErrIllegalAction
 	}
@@ -151,7 +153,8 @@ func (d *drift) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error 
 	if d.gate != nil {
 		d.gate.pass()
 	}
-	d.x = min(max(d.x+float64(a.Disc[0]-1)+float64(a.Cont[0])+max(float64(a.Cont[1]), -1)+d.tilt+0.1*d.src.NormFloat64(), -100), 100)
+	d.x = min(max(d.x+float64(a.Disc[0]-1)+float64(a.Cont[0])+max(float64(a.Cont[1]), -1)+d.tilt+0.1*d.src.NormFloat64(),
+		-100), 100)
 	d.reward = -math.Abs(d.x)
 	d.elapsed = time.Duration(d.src.Int64N(int64(30 * 24 * time.Hour))) // to the nanosecond
 	d.masked = d.src.IntN(3)

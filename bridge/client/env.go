@@ -16,8 +16,8 @@ import (
 )
 
 // Env is one environment in the server's process. It returns the same bytes as the environment itself and has the same
-// abilities: without snapshots or rendering these methods return errors.ErrUnsupported, without tasks TaskSpec is empty.
-// It is not safe for concurrent use.
+// abilities: without snapshots or rendering these methods return errors.ErrUnsupported, without tasks TaskSpec is
+// empty. It is not safe for concurrent use.
 type Env struct {
 	remote
 	begun, ended bool
@@ -42,7 +42,8 @@ func (c *Client) Open(ctx context.Context, id string, kwargs map[string]any) (*E
 	return &Env{remote: *r}, nil
 }
 
-// Reset begins the episode ep and fills ts with its first time step. After an error the environment needs another Reset.
+// Reset begins the episode ep and fills ts with its first time step. After an error the environment needs another
+// Reset.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	if e.closed {
 		return env.ErrClosed
@@ -93,7 +94,8 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 		return env.ErrResetNeeded
 	}
 	if d, c := len(e.l.spec.Action.Sizes), len(e.l.spec.Action.Low); len(a.Disc) != d || len(a.Cont) != c {
-		return fmt.Errorf("%w: %s: %d indices and %d numbers, want %d and %d", env.ErrIllegalAction, e.l.spec.ID, len(a.Disc), len(a.Cont), d, c)
+		return fmt.Errorf("%w: %s: %d indices and %d numbers, want %d and %d", env.ErrIllegalAction, e.l.spec.ID, len(a.Disc),
+			len(a.Cont), d, c)
 	}
 	if err := e.fits(ts); err != nil {
 		return err
@@ -255,8 +257,8 @@ func (e *Env) FrameRate() int {
 	return int(rate)
 }
 
-// show asks the server for the picture in the given mode and calls use with it. It returns errors.ErrUnsupported if the server
-// does not have pictures of that kind.
+// show asks the server for the picture in the given mode and calls use with it. It returns errors.ErrUnsupported if the
+// server does not have pictures of that kind.
 func (e *Env) show(mode, kind string, use func(shown any) error) error {
 	if e.closed {
 		return env.ErrClosed

@@ -86,10 +86,13 @@ func pretend(t *testing.T, answer func(op string, id uint32, w *wire.Writer) boo
 func opened(id uint32, w *wire.Writer, change func(wire.Map) wire.Map) {
 	m := wire.Map{
 		{Key: "re", Value: id}, {Key: "op", Value: wire.OpOpen}, {Key: "h", Value: 1},
-		{Key: "obs_space", Value: &wire.Space{Kind: "box", Shape: []int{1}, DType: wire.F32, Low: []float64{0}, High: []float64{1}}},
+		{Key: "obs_space", Value: &wire.Space{Kind: "box", Shape: []int{1}, DType: wire.F32, Low: []float64{0},
+			High: []float64{1}}},
 		{Key: "act_space", Value: &wire.Space{Kind: "discrete", N: 2, DType: wire.I64}},
 		{Key: "spec", Value: wire.Map{{Key: "id", Value: "X-v1"}}},
-		{Key: "meta", Value: wire.Map{{Key: "fields", Value: []any{wire.Map{{Key: "name", Value: "x"}, {Key: "shape", Value: []int{1}}, {Key: "high", Value: 1.0}}}}}},
+		{Key: "meta",
+			Value: wire.Map{{Key: "fields",
+				Value: []any{wire.Map{{Key: "name", Value: "x"}, {Key: "shape", Value: []int{1}}, {Key: "high", Value: 1.0}}}}}},
 	}
 	w.Value(change(m))
 }
@@ -109,16 +112,20 @@ func with(key string, v any) func(wire.Map) wire.Map {
 
 func TestDescriptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	for what, change := range map[string]func(wire.Map) wire.Map{
-		"no handle":            with("h", nil),
-		"spec is a list":       with("spec", []any{}),
-		"no actions":           with("act_space", nil),
-		"actions of no kind":   with("act_space", wire.Map{{Key: "t", Value: "colour"}}),
-		"actions are text":     with("act_space", wire.Map{{Key: "t", Value: "text"}}),
-		"two observations":     with("obs_space", &wire.Space{Kind: "box", Shape: []int{2}, DType: wire.F32, Low: []float64{0}, High: []float64{1}}),
+		"no handle":          with("h", nil),
+		"spec is a list":     with("spec", []any{}),
+		"no actions":         with("act_space", nil),
+		"actions of no kind": with("act_space", wire.Map{{Key: "t", Value: "colour"}}),
+		"actions are text":   with("act_space", wire.Map{{Key: "t", Value: "text"}}),
+		"two observations": with("obs_space",
+			&wire.Space{Kind: "box", Shape: []int{2}, DType: wire.F32, Low: []float64{0}, High: []float64{1}}),
 		"meta without fields":  with("meta", wire.Map{}),
 		"fields that are none": with("meta", wire.Map{{Key: "fields", Value: "x"}}),
-		"a huge field":         with("meta", wire.Map{{Key: "fields", Value: []any{wire.Map{{Key: "name", Value: "x"}, {Key: "shape", Value: []int{1 << 30, 1 << 30, 1 << 30}}}}}}),
-		"another operation":    with("op", "reset"),
+		"a huge field": with("meta",
+			wire.Map{
+				{Key: "fields",
+					Value: []any{wire.Map{{Key: "name", Value: "x"}, {Key: "shape", Value: []int{1 << 30, 1 << 30, 1 << 30}}}}}}),
+		"another operation": with("op", "reset"),
 	} {
 		addr := pretend(t, func(op string, id uint32, w *wire.Writer) bool {
 			if op == wire.OpOpen {
@@ -144,7 +151,8 @@ func stepReply(id uint32, w *wire.Writer, key string, v any) {
 		{Key: "re", Value: id}, {Key: "op", Value: wire.OpStep},
 		{Key: "obs", Value: wire.Array{DType: wire.F32, Shape: []int{1, 1}, Data: make([]byte, 4)}},
 		{Key: "r", Value: one(wire.F64)}, {Key: "te", Value: one(wire.Bool)}, {Key: "tr", Value: one(wire.Bool)},
-		{Key: "info", Value: wire.Map{{Key: wire.MaskKey, Value: wire.Array{DType: wire.I8, Shape: []int{1, 2}, Data: []byte{1, 1}}}}},
+		{Key: "info",
+			Value: wire.Map{{Key: wire.MaskKey, Value: wire.Array{DType: wire.I8, Shape: []int{1, 2}, Data: []byte{1, 1}}}}},
 	}
 	w.Value(with(key, v)(m))
 }
@@ -237,7 +245,8 @@ func TestAServerThatDoesNotAnswerIsNotWaitedForForEver(t *testing.T) {
 	addr := pretend(t, func(op string, id uint32, w *wire.Writer) bool { return false })
 	c := dial(t, addr, func(cfg *client.Config) { cfg.Timeout = 50 * time.Millisecond })
 	_, err := c.Open(ctx, "X-v1", nil)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer to open") || !strings.Contains(err.Error(), addr) {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer to open") ||
+		!strings.Contains(err.Error(), addr) {
 		t.Errorf("error %v, want what was waited for, and where", err)
 	}
 
@@ -253,13 +262,15 @@ func TestAServerThatDoesNotAnswerIsNotWaitedForForEver(t *testing.T) {
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, err = client.Dial(cancelled, client.Config{URL: "ws://" + l.Addr().String()}); !errors.Is(err, context.Canceled) {
+	if _, err = client.Dial(cancelled, client.Config{URL: "ws://" + l.Addr().String()}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }
 
 func TestTokensAreShown(t *testing.T) {
-	addr := serve(t, func(cfg *server.Config) { cfg.Tokens = []server.Token{{Role: server.RoleEnv, Secret: "open sesame"}} })
+	addr := serve(t,
+		func(cfg *server.Config) { cfg.Tokens = []server.Token{{Role: server.RoleEnv, Secret: "open sesame"}} })
 	dial(t, addr, func(cfg *client.Config) { cfg.Token = "open sesame" })
 	for _, token := range []string{"", "sesame"} {
 		_, err := client.Dial(ctx, client.Config{URL: "ws://" + addr, Token: token})
@@ -270,7 +281,8 @@ func TestTokensAreShown(t *testing.T) {
 }
 
 func TestConfigsAreChecked(t *testing.T) {
-	for _, url := range []string{"", "127.0.0.1:8765", "ftp://x", "ws://", "ws://user:secret@x", "ws://x?token=secret", "ws://%zz"} {
+	for _, url := range []string{"", "127.0.0.1:8765", "ftp://x", "ws://", "ws://user:secret@x", "ws://x?token=secret",
+		"ws://%zz"} {
 		cfg := client.Config{URL: url, Timeout: -1, DialTimeout: -1, KeepAlive: -1, MaxFrame: -1}
 		if err := cfg.Validate(); len(fault.All(err)) != 5 {
 			t.Errorf("%q: %v, want 5 faults", url, err)
@@ -385,7 +397,8 @@ func TestAnOpenGivenUpLeavesNothingBehind(t *testing.T) {
 func TestSessionsRunOverTLS(t *testing.T) {
 	cert, pool := selfSigned(t)
 	addr := serve(t, func(cfg *server.Config) { cfg.TLSCert, cfg.TLSKey = cert, cert })
-	c, err := client.Dial(ctx, client.Config{URL: "wss://" + addr}, client.WithTLS(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}))
+	c, err := client.Dial(ctx, client.Config{URL: "wss://" + addr},
+		client.WithTLS(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,7 +406,8 @@ func TestSessionsRunOverTLS(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := client.Dial(ctx, client.Config{URL: "wss://" + addr}); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := client.Dial(ctx, client.Config{URL: "wss://" + addr}); err == nil ||
+		!strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a server with an unknown certificate: error %v", err)
 	}
 }
@@ -416,7 +430,8 @@ func selfSigned(t *testing.T) (file string, pool *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...)
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...)
 	file = filepath.Join(t.TempDir(), "cert.pem")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)

@@ -46,9 +46,12 @@ func FuzzReplies(f *testing.F) {
 	f.Add(goodReply())
 	w := wire.NewWriter(wire.Ext)
 	w.Value(wire.Map{
-		{Key: "re", Value: 1}, {Key: "op", Value: wire.OpOpen}, {Key: "h", Value: 1}, {Key: "obs_space", Value: wire.ObsSpace(fuzzSpec, wire.ViewFlat, false)},
+		{Key: "re", Value: 1}, {Key: "op", Value: wire.OpOpen}, {Key: "h", Value: 1},
+		{Key: "obs_space", Value: wire.ObsSpace(fuzzSpec, wire.ViewFlat, false)},
 		{Key: "act_space", Value: wire.ActionSpace(fuzzSpec)}, {Key: "spec", Value: wire.Map{{Key: "id", Value: "Fuzz-v1"}}},
-		{Key: "meta", Value: wire.Map{{Key: "fields", Value: []any{wire.Map{{Key: "name", Value: "a"}, {Key: "shape", Value: []int{3}}}}}}},
+		{Key: "meta",
+			Value: wire.Map{{Key: "fields",
+				Value: []any{wire.Map{{Key: "name", Value: "a"}, {Key: "shape", Value: []int{3}}}}}}},
 	})
 	f.Add(bytes.Clone(w.Bytes()))
 	f.Fuzz(func(t *testing.T, frame []byte) {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// gate holds up steps of environments in the test's server. An environment finds its gate by the number in its argument gate.
+// gate holds up steps of environments in the test's server. An environment finds its gate by the number in its argument
+// gate.
 type gate struct {
 	number int
 	came   chan struct{} // holds a token if a step waits

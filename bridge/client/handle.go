@@ -174,7 +174,8 @@ func (h *handle) await(ctx context.Context, cl *call) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-h.timer.C:
-		return fmt.Errorf("client: no answer to %s from %s within %v: %w", cl.op, h.c.url, h.c.cfg.Timeout, context.DeadlineExceeded)
+		return fmt.Errorf("client: no answer to %s from %s within %v: %w", cl.op, h.c.url, h.c.cfg.Timeout,
+			context.DeadlineExceeded)
 	}
 }
 

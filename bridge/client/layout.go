@@ -181,8 +181,8 @@ func (l *layout) kind(i int) env.Kind {
 // duration returns Elapsed of row i.
 func (l *layout) duration(i int) time.Duration { return nanoseconds(l.elapsed.at(i)) }
 
-// nanoseconds returns s seconds as a Duration. It inverts time.Duration.Seconds exactly up to 48 days, because it splits
-// off the fraction before it rounds.
+// nanoseconds returns s seconds as a Duration. It inverts time.Duration.Seconds exactly up to 48 days, because it
+// splits off the fraction before it rounds.
 func nanoseconds(s float64) time.Duration {
 	if !(math.Abs(s) < math.MaxInt64/1e9) {
 		return 0

@@ -56,7 +56,8 @@ func (c *Client) open(ctx context.Context, q request) (*remote, error) {
 // encodable returns an error that says where v has a value of a type that messages cannot carry.
 func encodable(at string, v any) error {
 	switch v := v.(type) {
-	case nil, bool, int, int32, int64, uint32, uint64, float32, float64, string, []byte, wire.Array, []string, []int, []float64:
+	case nil, bool, int, int32, int64, uint32, uint64, float32, float64, string, []byte, wire.Array, []string, []int,
+		[]float64:
 	case []any:
 		for i, x := range v {
 			if err := encodable(fmt.Sprintf("%s[%d]", at, i), x); err != nil {
@@ -110,7 +111,8 @@ func parseOpened(m wire.Map) (*remote, uint32, error) {
 		return nil, id, replyFault(p.Err)
 	}
 	if space.Kind != "box" || len(space.Shape) != 1 || space.Shape[0] != s.ObsLen() {
-		return nil, id, fmt.Errorf("%w: observations are a %s of shape %v, their fields have %d numbers", ErrReply, space.Kind, space.Shape, s.ObsLen())
+		return nil, id, fmt.Errorf("%w: observations are a %s of shape %v, their fields have %d numbers", ErrReply,
+			space.Kind, space.Shape, s.ObsLen())
 	}
 	r.l = newLayout(s)
 	r.meta, _ = own(meta.Map).(wire.Map)

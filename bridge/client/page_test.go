@@ -22,7 +22,8 @@ func TestTheProgramOfThePagePlays(t *testing.T) {
 	_, program, ok := strings.Cut(string(page), "\n```go\n")
 	program, _, closed := strings.Cut(program, "\n```\n")
 	// The server of these tests has no workloads.
-	short := strings.Replace(program, `"JobSelect-v1", map[string]any{"window": 32, "warm": 0}`, `"InvalidAction-v1", nil`, 1)
+	short := strings.Replace(program, `"JobSelect-v1", map[string]any{"window": 32, "warm": 0}`, `"InvalidAction-v1", nil`,
+		1)
 	if !ok || !closed || short == program {
 		t.Fatalf("the page's program is %q", program)
 	}

@@ -37,7 +37,8 @@ func TestRemotePicturesAreTheSame(t *testing.T) {
 	if n := far.FrameRate(); n != 12 {
 		t.Errorf("%d pictures a second, want 12", n)
 	}
-	if err := far.Render(io.Discard, "rgb_array"); err == nil || !strings.Contains(err.Error(), "want ansi; Paint draws pixels") {
+	if err := far.Render(io.Discard, "rgb_array"); err == nil ||
+		!strings.Contains(err.Error(), "want ansi; Paint draws pixels") {
 		t.Errorf("pixels as text: %v", err)
 	}
 	if err := far.Paint(image.NewRGBA(image.Rect(0, 0, 2, 2))); !errors.Is(err, env.ErrFrame) {
@@ -48,7 +49,9 @@ func TestRemotePicturesAreTheSame(t *testing.T) {
 // What another server says is checked: it may have no pictures, or others.
 func TestPicturesOfOtherServers(t *testing.T) {
 	reply := func(modes []string, shown any) error {
-		meta := wire.Map{{Key: "fields", Value: []any{wire.Map{{Key: "name", Value: "x"}, {Key: "shape", Value: []int{1}}, {Key: "high", Value: 1.0}}}}, {Key: "render_modes", Value: modes}}
+		meta := wire.Map{{Key: "fields",
+			Value: []any{wire.Map{{Key: "name", Value: "x"}, {Key: "shape", Value: []int{1}}, {Key: "high", Value: 1.0}}}},
+			{Key: "render_modes", Value: modes}}
 		addr := pretend(t, func(op string, id uint32, w *wire.Writer) bool {
 			switch op {
 			case wire.OpHello:
@@ -83,7 +86,8 @@ func TestPicturesOfOtherServers(t *testing.T) {
 			t.Errorf("%.40v: %v, want %v", shown, err, client.ErrReply)
 		}
 	}
-	if err := reply([]string{"rgb_array"}, wire.Array{DType: wire.U8, Shape: []int{1, 480, 640, 3}, Data: make([]byte, 480*640*3)}); err != nil {
+	if err := reply([]string{"rgb_array"},
+		wire.Array{DType: wire.U8, Shape: []int{1, 480, 640, 3}, Data: make([]byte, 480*640*3)}); err != nil {
 		t.Errorf("a sound picture: %v", err)
 	}
 }

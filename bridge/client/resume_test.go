@@ -13,7 +13,8 @@ import (
 	"clustergym/env"
 )
 
-// bothWays plays an episode in a local and in a remote environment, calls between before each step, and compares all bits.
+// bothWays plays an episode in a local and in a remote environment, calls between before each step, and compares all
+// bits.
 func bothWays(t *testing.T, away env.Env, seed uint64, between func(step int)) {
 	t.Helper()
 	home := newDrift()

@@ -17,7 +17,8 @@ import (
 
 // bits returns a time step in a form in which NaN equals itself.
 func bits(ts *env.TimeStep) string {
-	return fmt.Sprintf("%v %x %d %x %v %x", ts.Kind, math.Float64bits(ts.Reward), ts.Elapsed, ts.Obs, ts.Mask, floatBits(ts.Info))
+	return fmt.Sprintf("%v %x %d %x %v %x", ts.Kind, math.Float64bits(ts.Reward), ts.Elapsed, ts.Obs, ts.Mask,
+		floatBits(ts.Info))
 }
 
 func floatBits(v []float64) []uint64 {
@@ -31,7 +32,8 @@ func floatBits(v []float64) []uint64 {
 }
 
 func batchBits(b *env.Batch) string {
-	return fmt.Sprintf("%v %x %d %x %v %x | %v %x %v %x", b.Kind, floatBits(b.Reward), b.Elapsed, b.Obs, b.Mask, floatBits(b.Info),
+	return fmt.Sprintf("%v %x %d %x %v %x | %v %x %v %x", b.Kind, floatBits(b.Reward), b.Elapsed, b.Obs, b.Mask,
+		floatBits(b.Info),
 		b.FinalRows, b.FinalObs, b.FinalMask, floatBits(b.FinalInfo))
 }
 
@@ -118,7 +120,8 @@ func TestRemoteVecsGiveTheBitsOfLocalOnes(t *testing.T) {
 	const n = 5
 	c := dial(t, serve(t, nil), nil)
 	for _, id := range []string{driftID, "InvalidAction-v1", "CartPole-v1"} {
-		for mode, remote := range map[vec.Autoreset]client.Autoreset{vec.NextStep: client.NextStep, vec.SameStep: client.SameStep, vec.Disabled: client.Disabled} {
+		for mode, remote := range map[vec.Autoreset]client.Autoreset{vec.NextStep: client.NextStep,
+			vec.SameStep: client.SameStep, vec.Disabled: client.Disabled} {
 			var envs []env.Env
 			for range n {
 				e, err := local(id)

@@ -69,7 +69,8 @@ type remote struct {
 // OpenVec opens n environments of the same id and kwargs, to be stepped together. kwargs are those of Open.
 func (c *Client) OpenVec(ctx context.Context, id string, kwargs map[string]any, n int, cfg VecConfig) (*Vec, error) {
 	if n < 1 || cfg.Batch < 0 || cfg.Batch > n {
-		return nil, fmt.Errorf("client: open %s: %d environments with %d for a Recv, want 1 or more, and at most as many", id, n, cfg.Batch)
+		return nil, fmt.Errorf("client: open %s: %d environments with %d for a Recv, want 1 or more, and at most as many", id,
+			n, cfg.Batch)
 	}
 	if cfg.Autoreset == "" {
 		cfg.Autoreset = NextStep
@@ -82,7 +83,8 @@ func (c *Client) OpenVec(ctx context.Context, id string, kwargs map[string]any, 
 		return nil, err
 	}
 	v := &Vec{
-		remote: *r, mode: cfg.Autoreset, batch: cfg.Batch, all: make([]int, n), begun: make([]bool, n), ended: make([]bool, n),
+		remote: *r, mode: cfg.Autoreset, batch: cfg.Batch, all: make([]int,
+			n), begun: make([]bool, n), ended: make([]bool, n),
 		fresh: make([]bool, n), asked: make([]uint64, n), out: make([]bool, n),
 	}
 	for i := range v.all {
@@ -96,8 +98,8 @@ func (c *Client) OpenVec(ctx context.Context, id string, kwargs map[string]any, 
 // own.
 func (r *remote) Spec() env.Spec { return r.l.spec }
 
-// Meta returns the map meta of the server's reply to open (docs/reference/wire.md), with what the environment's page adds to it.
-// Do not change it.
+// Meta returns the map meta of the server's reply to open (docs/reference/wire.md), with what the environment's page
+// adds to it. Do not change it.
 func (r *remote) Meta() wire.Map { return r.meta }
 
 // Scenario returns the hash of everything that decides episodes: workload, cluster, configuration. It is "" if the
@@ -221,9 +223,9 @@ func options(ep *env.Episode) wire.Map {
 	return m
 }
 
-// Step applies row i of a to environment i for each i of rows, and writes the results to these rows of b. rows nil means
-// all rows; the other rows of b do not change. The Final columns of b describe this call only. An error from the server
-// leaves every row as it was.
+// Step applies row i of a to environment i for each i of rows, and writes the results to these rows of b. rows nil
+// means all rows; the other rows of b do not change. The Final columns of b describe this call only. An error from the
+// server leaves every row as it was.
 func (v *Vec) Step(ctx context.Context, rows []int, a *env.Actions, b *env.Batch) error {
 	rows, k, err := v.check(rows, b)
 	if err != nil {
@@ -291,8 +293,9 @@ func (v *Vec) check(rows []int, b *env.Batch) ([]int, int, error) {
 	n, o, m, f := len(v.all), v.l.obs, v.l.mask, len(v.l.spec.Info)
 	if b.N != n || len(b.Kind) != n || len(b.Reward) != n || len(b.Elapsed) != n ||
 		len(b.Obs) != n*o || len(b.Mask) != n*m || len(b.Info) != n*f {
-		return nil, 0, fmt.Errorf("client: batch of %d rows with %d observations, %d mask bits and %d infos, want %d, %d, %d and %d",
-			b.N, len(b.Obs), len(b.Mask), len(b.Info), n, n*o, n*m, n*f)
+		return nil, 0,
+			fmt.Errorf("client: batch of %d rows with %d observations, %d mask bits and %d infos, want %d, %d, %d and %d",
+				b.N, len(b.Obs), len(b.Mask), len(b.Info), n, n*o, n*m, n*f)
 	}
 	return v.checkRows(rows)
 }

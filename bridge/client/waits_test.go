@@ -24,7 +24,8 @@ import (
 const long = 20 * time.Second
 
 // socket starts a server whose connections are handled by serve, after the upgrade. left ends when the test does.
-func socket(t *testing.T, serve func(left context.Context, n int32, ws *websocket.Conn)) (addr string, count *atomic.Int32) {
+func socket(t *testing.T, serve func(left context.Context, n int32, ws *websocket.Conn)) (addr string,
+	count *atomic.Int32) {
 	up := websocket.Upgrader{Subprotocols: []string{wire.SubMsgpack}}
 	left, end := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -181,7 +182,8 @@ func TestATakeoverThatCameTooLateIsFollowed(t *testing.T) {
 	}
 }
 
-// A connection breaks after its hello was sent, another one resumes the session, and then the server hears the first hello.
+// A connection breaks after its hello was sent, another one resumes the session, and then the server hears the first
+// hello.
 func TestAStrayHelloTakesASessionOverOnlyForAMoment(t *testing.T) {
 	for _, stray := range []bool{true, false} {
 		t.Run(fmt.Sprint(stray), func(t *testing.T) {
@@ -314,7 +316,8 @@ func TestClosingDoesNotWaitForAWriteThatIsStuck(t *testing.T) {
 	}
 	limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	if _, err := c.Open(limited, "X-v1", map[string]any{"x": make([]byte, 15<<20)}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Open(limited, "X-v1", map[string]any{"x": make([]byte, 15<<20)}); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
 	}
 	begun := time.Now()

@@ -155,7 +155,8 @@ func (t Target) Validate() error {
 // address returns the target's URL as http(s)://host:port.
 func (t Target) address() (*url.URL, error) {
 	u, err := url.Parse(t.URL)
-	if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+	if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" ||
 		strings.TrimSuffix(u.Path, "/") != "" && u.Path != "/v1/ws" {
 		return nil, fmt.Errorf("URL %q, want ws://host:port or wss://host:port", t.URL)
 	}

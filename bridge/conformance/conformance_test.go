@@ -21,7 +21,8 @@ import (
 )
 
 var (
-	target   = flag.String("url", "", "a server to test, ws://host:port or wss://host:port; without it the project's own is tested")
+	target = flag.String("url", "",
+		"a server to test, ws://host:port or wss://host:port; without it the project's own is tested")
 	token    = flag.String("token", "", "the token to show")
 	envID    = flag.String("env", "InvalidAction-v1", "the environment to play: discrete actions, episodes that end")
 	helloFor = flag.Duration("hello-timeout", 0, "the server's limit of the hello; 0 leaves it untested")
@@ -163,7 +164,8 @@ func TestConformance(t *testing.T) {
 	t.Run("without tokens", func(t *testing.T) {
 		url := serve(t, nil)
 		for _, claim := range claims[:16] {
-			if err := verify(t.Context(), Target{URL: url, Env: "Bandit-v1", HelloTimeout: 300 * time.Millisecond}, claim.check); err != nil {
+			if err := verify(t.Context(), Target{URL: url, Env: "Bandit-v1", HelloTimeout: 300 * time.Millisecond},
+				claim.check); err != nil {
 				if _, skipped := err.(skip); !skipped {
 					t.Error(fmt.Errorf("%s: %w", claim.name, err))
 				}

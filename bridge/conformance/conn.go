@@ -38,7 +38,8 @@ func (s *suite) upgrade(enc wire.Encoding, token string) (*conn, *http.Response,
 	if enc == wire.JSON {
 		sub = wire.SubJSON
 	}
-	d := websocket.Dialer{Subprotocols: []string{sub}, TLSClientConfig: s.TLS, ReadBufferSize: 32 << 10, WriteBufferSize: 32 << 10}
+	d := websocket.Dialer{Subprotocols: []string{sub}, TLSClientConfig: s.TLS, ReadBufferSize: 32 << 10,
+		WriteBufferSize: 32 << 10}
 	d.NetDialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		raw, err := new(net.Dialer).DialContext(ctx, network, addr)
 		if err == nil {

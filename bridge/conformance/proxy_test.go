@@ -49,7 +49,8 @@ func (l *liar) serve(t *testing.T, target string) string {
 	}
 	pages := httputil.NewSingleHostReverseProxy(to)
 	shared := &bags{}
-	up := websocket.Upgrader{Subprotocols: []string{wire.SubMsgpack, wire.SubJSON}, CheckOrigin: func(*http.Request) bool { return true }}
+	up := websocket.Upgrader{Subprotocols: []string{wire.SubMsgpack, wire.SubJSON},
+		CheckOrigin: func(*http.Request) bool { return true }}
 	var wg sync.WaitGroup
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/ws" || r.Header.Get("Origin") != "" {

@@ -129,8 +129,8 @@ func (s *suite) infoCarriesWhatWasAsked() {
 
 func (s *suite) noEnd() { skipf("no episode ended within %d steps", s.Steps) }
 
-// playToTheEnd plays random legal actions in a handle with autoreset disabled until the first episode of any row ends. It
-// calls see with every step, the rows' sums of rewards and their numbers of steps. If no episode ends, it skips the
+// playToTheEnd plays random legal actions in a handle with autoreset disabled until the first episode of any row ends.
+// It calls see with every step, the rows' sums of rewards and their numbers of steps. If no episode ends, it skips the
 // claim.
 func (p *player) playToTheEnd(s *suite, see func(x *step, total []float64, steps []int)) {
 	reply := p.ask(wire.OpReset, "seed", 6)

@@ -19,8 +19,8 @@ type badAction struct {
 	want     string
 }
 
-// actions reads the field a for rows into h.a, and replaces masked actions there if the handle was opened so. It changes
-// nothing else. An error lists every environment concerned.
+// actions reads the field a for rows into h.a, and replaces masked actions there if the handle was opened so. It
+// changes nothing else. An error lists every environment concerned.
 func (h *Handle) actions(req wire.Map, rows []int) *wire.Error {
 	v := req.Get("a")
 	if v == nil {
@@ -67,7 +67,8 @@ func wrongShape(got []int, k, each int, flat bool) *wire.Error {
 	if flat {
 		want = fmt.Sprintf("[%d]", k)
 	}
-	return &wire.Error{Code: wire.BadAction, Msg: "the shape of the actions", Got: strings.ReplaceAll(fmt.Sprint(got), " ", ", "), Want: want}
+	return &wire.Error{Code: wire.BadAction, Msg: "the shape of the actions",
+		Got: strings.ReplaceAll(fmt.Sprint(got), " ", ", "), Want: want}
 }
 
 // fits reports whether an array of this shape has k rows of each elements, or with flat is of one dimension of k.
@@ -143,7 +144,8 @@ func (h *Handle) continuous(v any, rows []int) *wire.Error {
 		switch v.DType {
 		case wire.F16, wire.F32, wire.F64, wire.I8, wire.U8, wire.I16, wire.U16:
 		default:
-			return &wire.Error{Code: wire.BadAction, Msg: "the type of the actions", Got: v.DType.String(), Want: "float32, float64 or float16"}
+			return &wire.Error{Code: wire.BadAction, Msg: "the type of the actions", Got: v.DType.String(),
+				Want: "float32, float64 or float16"}
 		}
 		if !fits(v.Shape, len(rows), len(d.Low), false) {
 			return wrongShape(v.Shape, len(rows), len(d.Low), false)
@@ -189,7 +191,8 @@ func (h *Handle) number(i, j int, x float64) {
 }
 
 // listed reads nested lists: one value for each row if flat, else a list of each values for each row.
-func (h *Handle) listed(list []any, rows []int, each int, flat bool, want string, take func(i, j int, x any) bool) *wire.Error {
+func (h *Handle) listed(list []any, rows []int, each int, flat bool, want string,
+	take func(i, j int, x any) bool) *wire.Error {
 	wrong := func(got string) *wire.Error {
 		shape := fmt.Sprintf("%d", len(rows))
 		if !flat {

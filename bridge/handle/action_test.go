@@ -59,8 +59,10 @@ func TestActionsComeInManyForms(t *testing.T) {
 		{"box, float64", box, shaped(f64s(0.5, 2, -1, 10), 2, 2), []float64{2.5, 9}},
 		{"box, int8", box, shaped(typed(wire.I8, 1, 2, 0, 10), 2, 2), []float64{3, 10}},
 		{"box, lists", box, []any{[]any{0.5, 2}, []any{-1, 10.0}}, []float64{2.5, 9}},
-		{"both", both, wire.Map{field("disc", shaped(i64s(2, 3), 2, 1)), field("cont", shaped(f32s(0.5, 1), 2, 1))}, []float64{2.5, 4}},
-		{"both, lists", both, wire.Map{field("cont", []any{[]any{0.5}, []any{1}}), field("disc", []any{[]any{2}, []any{3}})}, []float64{2.5, 4}},
+		{"both", both, wire.Map{field("disc", shaped(i64s(2, 3), 2, 1)), field("cont", shaped(f32s(0.5, 1), 2, 1))},
+			[]float64{2.5, 4}},
+		{"both, lists", both, wire.Map{field("cont", []any{[]any{0.5}, []any{1}}), field("disc", []any{[]any{2}, []any{3}})},
+			[]float64{2.5, 4}},
 		{"without bounds", free, shaped(f64s(-1e30, 7), 2, 1), []float64{-1e30, 7}},
 	} {
 		d := newDriver(t, spaces(c.spec))
@@ -96,33 +98,46 @@ func TestBadActionsChangeNothing(t *testing.T) {
 		want string
 		env  []int
 	}{
-		{"too large", toySpec().Action, i64s(0, 4, 2), "actions of 1 environments are outside the space; nothing was done; got env 1: 4; want 0 to 3", []int{1}},
-		{"every one is listed", toySpec().Action, i64s(-1, 0, 99), "actions of 2 environments are outside the space; nothing was done; got env 0: -1, env 2: 99; want 0 to 3", []int{0, 2}},
-		{"in a list", toySpec().Action, []int{0, 0, 4}, "actions of 1 environments are outside the space; nothing was done; got env 2: 4; want 0 to 3", []int{2}},
-		{"uint64", toySpec().Action, wire.Array{DType: wire.U64, Shape: []int{3}, Data: append(typed(wire.U64, 0, 0).Data, 0, 0, 0, 0, 0, 0, 0, 255)},
-			"actions of 1 environments are outside the space; nothing was done; got env 2: 9223372036854775807; want 0 to 3", []int{2}},
+		{"too large", toySpec().Action, i64s(0, 4, 2),
+			"actions of 1 environments are outside the space; nothing was done; got env 1: 4; want 0 to 3", []int{1}},
+		{"every one is listed", toySpec().Action, i64s(-1, 0, 99),
+			"actions of 2 environments are outside the space; nothing was done; got env 0: -1, env 2: 99; want 0 to 3",
+			[]int{0, 2}},
+		{"in a list", toySpec().Action, []int{0, 0, 4},
+			"actions of 1 environments are outside the space; nothing was done; got env 2: 4; want 0 to 3", []int{2}},
+		{"uint64", toySpec().Action,
+			wire.Array{DType: wire.U64, Shape: []int{3}, Data: append(typed(wire.U64, 0, 0).Data, 0, 0, 0, 0, 0, 0, 0, 255)},
+			"actions of 1 environments are outside the space; nothing was done; got env 2: 9223372036854775807; want 0 to 3",
+			[]int{2}},
 		{"float array", toySpec().Action, f64s(0, 0, 0), "the type of the actions; got float64; want integers", nil},
-		{"bool array", toySpec().Action, wire.Array{DType: wire.Bool, Shape: []int{3}, Data: []byte{0, 0, 0}}, "the type of the actions; got bool; want integers", nil},
+		{"bool array", toySpec().Action, wire.Array{DType: wire.Bool, Shape: []int{3}, Data: []byte{0, 0, 0}},
+			"the type of the actions; got bool; want integers", nil},
 		{"fractions", toySpec().Action, []float64{0.5, 1, 1}, "field a; got 0.5; want a list of 3 whole numbers", nil},
 		{"too few", toySpec().Action, i64s(0, 0), "the shape of the actions; got [2]; want [3]", nil},
 		{"too few in a list", toySpec().Action, []int{0, 0}, "field a; got a list of 2; want a list of 3 whole numbers", nil},
 		{"a column", toySpec().Action, shaped(i64s(0, 0, 0), 3, 1), "the shape of the actions; got [3, 1]; want [3]", nil},
 		{"text", toySpec().Action, "left", `field a; got "left"; want an array of integers`, nil},
-		{"a map", toySpec().Action, wire.Map{field("disc", i64s(0, 0, 0))}, "field a; got a map; want an array of integers", nil},
+		{"a map", toySpec().Action, wire.Map{field("disc", i64s(0, 0, 0))}, "field a; got a map; want an array of integers",
+			nil},
 		{"multi", multi, shaped(i64s(0, 0, 2, 3, 4, -1), 3, 2),
 			"actions of 2 environments are outside the space; nothing was done; got env 1 position 1: 3 (0 to 2), env 2 position 0: 4 (0 to 3), env 2 position 1: -1 (0 to 2); want what stands in brackets", []int{1, 2}},
 		{"multi, flat", multi, i64s(0, 0, 0, 0, 0, 0), "the shape of the actions; got [6]; want [3, 2]", nil},
-		{"multi, ragged", multi, []any{[]int{0, 0}, []int{0}, []int{0, 0}}, "field a; got a list of 1 at position 1; want a list of 3 lists of 2 whole numbers", nil},
+		{"multi, ragged", multi, []any{[]int{0, 0}, []int{0}, []int{0, 0}},
+			"field a; got a list of 1 at position 1; want a list of 3 lists of 2 whole numbers", nil},
 		{"box", box, shaped(f32s(0, 0, -1.5, 0, 0, nan32), 3, 2),
 			"actions of 2 environments are outside the space; nothing was done; got env 1 position 0: -1.5 (-1 to 1), env 2 position 1: NaN (0 to 10); want what stands in brackets", []int{1, 2}},
-		{"box, wide integers", box, shaped(i64s(0, 0, 0, 0, 0, 0), 3, 2), "the type of the actions; got int64; want float32, float64 or float16", nil},
-		{"box, text", box, []any{[]any{"x", 0}, []any{0, 0}, []any{0, 0}}, `field a; got "x"; want a list of 3 lists of 2 numbers`, nil},
+		{"box, wide integers", box, shaped(i64s(0, 0, 0, 0, 0, 0), 3, 2),
+			"the type of the actions; got int64; want float32, float64 or float16", nil},
+		{"box, text", box, []any{[]any{"x", 0}, []any{0, 0}, []any{0, 0}},
+			`field a; got "x"; want a list of 3 lists of 2 numbers`, nil},
 		{"box, nothing", box, "x", `field a; got "x"; want an array of numbers`, nil},
 		{"without bounds, infinite", free, shaped(f64s(0, math.Inf(1), 1e300), 3, 1),
 			"actions of 2 environments are outside the space; nothing was done; got env 1: +Inf, env 2: 1e+300; want -Inf to +Inf", []int{1, 2}},
-		{"both, one is missing", both, wire.Map{field("disc", shaped(i64s(0, 0, 0), 3, 1))}, "field a, want a map with disc and cont", nil},
+		{"both, one is missing", both, wire.Map{field("disc", shaped(i64s(0, 0, 0), 3, 1))},
+			"field a, want a map with disc and cont", nil},
 		{"both, an array", both, i64s(0, 0, 0), "field a, want a map with disc and cont", nil},
-		{"both, bad in both", both, wire.Map{field("disc", shaped(i64s(0, 9, 0), 3, 1)), field("cont", shaped(f32s(0, 2, 2), 3, 1))},
+		{"both, bad in both", both,
+			wire.Map{field("disc", shaped(i64s(0, 9, 0), 3, 1)), field("cont", shaped(f32s(0, 2, 2), 3, 1))},
 			"actions of 2 environments are outside the space; nothing was done; got env 1 position 0: 9 (0 to 3), env 1 position 0: 2 (0 to 1), env 2 position 0: 2 (0 to 1); want what stands in brackets", []int{1, 2}},
 	} {
 		d := newDriver(t, spaces(c.spec))
@@ -246,7 +261,8 @@ func TestAnActionThatTheEnvironmentRefusesLeavesItAsItWas(t *testing.T) {
 		t.Errorf("fault %v", got)
 	}
 	is(t, "obs", at(d.do(wire.OpStep, field("a", i64s(0, 0))), "obs", "aa"), 0, 2, 1, 1)
-	if e := d.fails(wire.BadAction, wire.OpStep, field("a", i64s(2)), field("ids", []int{1})); len(e.Env) != 1 || e.Env[0] != 1 {
+	if e := d.fails(wire.BadAction, wire.OpStep, field("a", i64s(2)), field("ids", []int{1})); len(e.Env) != 1 ||
+		e.Env[0] != 1 {
 		t.Errorf("environments %v", e.Env)
 	}
 }

@@ -31,7 +31,8 @@ func (h *Handle) doRecv(ctx context.Context, re uint32, w *wire.Writer) error {
 	}
 	rows, err := h.v.Recv(ctx, h.batch, h.b)
 	if errors.Is(err, vec.ErrNotPending) {
-		return &wire.Error{Code: wire.NotPending, Msg: "no environment has been sent an action whose result was not received", Want: "a send first"}
+		return &wire.Error{Code: wire.NotPending, Msg: "no environment has been sent an action whose result was not received",
+			Want: "a send first"}
 	}
 	if rows == nil && err != nil {
 		return err

@@ -140,7 +140,8 @@ func TestEpisodesEndInARecv(t *testing.T) {
 			lengths[i] = append(lengths[i], numbers(at(info, "episode", "l"))...)
 			d.do(wire.OpSend, field("a", i64s(0)), field("ids", []int{i}))
 		}
-		if got := append(slices.Clone(lengths[0]), lengths[1]...); len(got) < 2 || slices.Min(got) != toyEnd || slices.Max(got) != toyEnd {
+		if got := append(slices.Clone(lengths[0]), lengths[1]...); len(got) < 2 || slices.Min(got) != toyEnd ||
+			slices.Max(got) != toyEnd {
 			t.Errorf("%s: lengths %v", mode, lengths)
 		}
 	}

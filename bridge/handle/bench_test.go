@@ -11,7 +11,8 @@ import (
 	"clustergym/env"
 )
 
-// wide is an environment with a row of 64 numbers that costs next to nothing, so that the benchmark measures the server.
+// wide is an environment with a row of 64 numbers that costs next to nothing, so that the benchmark measures the
+// server.
 type wide struct {
 	spec env.Spec
 	n    int

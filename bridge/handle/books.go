@@ -10,9 +10,9 @@ import (
 	"clustergym/internal/plain"
 )
 
-// A handle reserves all the memory that it can ever take when it is opened, so that no later request fails for lack of it:
-// the environments with what they grow to, the batches of their time steps, and, through its server, the buffers of its
-// replies and of the requests that wait for it.
+// A handle reserves all the memory that it can ever take when it is opened, so that no later request fails for lack of
+// it: the environments with what they grow to, the batches of their time steps, and, through its server, the buffers of
+// its replies and of the requests that wait for it.
 
 // books is what is reserved for a handle.
 type books struct {
@@ -78,14 +78,15 @@ func (h *Handle) reserve(e env.Env, n int, o *Opening) error {
 
 // Refuse returns the error of an open for which need more bytes could not be reserved.
 func (h *Handle) Refuse(need int64) *wire.Error {
-	return h.books.account.Refuse(fmt.Sprintf("%s of %.80s", plain.Count(h.books.n, "environment", "environments"), h.id), need)
+	return h.books.account.Refuse(fmt.Sprintf("%s of %.80s", plain.Count(h.books.n, "environment", "environments"), h.id),
+		need)
 }
 
 // ReplyBytes bounds the bytes of a buffer for replies to steps and resets.
 func (h *Handle) ReplyBytes() int { return h.replyBytes(len(h.rows)) }
 
-// RequestBytes bounds the bytes of a step or reset in memory, decoded, with every field that one usually has. Snapshots to
-// restore and lists of tasks can take more.
+// RequestBytes bounds the bytes of a step or reset in memory, decoded, with every field that one usually has. Snapshots
+// to restore and lists of tasks can take more.
 func (h *Handle) RequestBytes() int { return h.requestBytes(len(h.rows)) }
 
 func (h *Handle) replyBytes(n int) int {

@@ -33,10 +33,12 @@ func openIn(t *testing.T, b *budget.Budget, id string, n int, more ...wire.Pair)
 		return &spacious{e}, err
 	}}}
 	o := &Opening{
-		Req: append(wire.Map{{Key: "env", Value: id}, {Key: "n", Value: int64(n)}}, more...), Re: 1, H: 1, Async: true, Key: NewKeys(func() []byte { return make([]byte, 32) }),
+		Req: append(wire.Map{{Key: "env", Value: id}, {Key: "n", Value: int64(n)}}, more...), Re: 1, H: 1, Async: true,
+		Key: NewKeys(func() []byte { return make([]byte, 32) }),
 		Log: slog.New(slog.DiscardHandler), Budget: b, Replies: 3, Requests: 2,
 	}
-	return Open(t.Context(), f, Limits{MaxEnvs: 1 << 20, MaxFrameIn: 1 << 30, MaxFrameOut: 1 << 30}, o, wire.NewWriter(wire.Ext))
+	return Open(t.Context(), f, Limits{MaxEnvs: 1 << 20, MaxFrameIn: 1 << 30, MaxFrameOut: 1 << 30}, o,
+		wire.NewWriter(wire.Ext))
 }
 
 // What a handle reserves covers its batches and what it keeps for each environment, in every mode.
@@ -102,7 +104,8 @@ func TestAHandleThatDoesNotFitIsRefusedAndLeavesNothing(t *testing.T) {
 		b.Reserve(budget.Workloads, c.taken)
 		_, err := openIn(t, b, "Spacious-v1", c.n)
 		var e *wire.Error
-		if !errors.As(err, &e) || e.Code != wire.Capacity || e.Retry != c.retry || !strings.Contains(e.Msg, fmt.Sprintf("%d environments of Spacious-v1", c.n)) {
+		if !errors.As(err, &e) || e.Code != wire.Capacity || e.Retry != c.retry ||
+			!strings.Contains(e.Msg, fmt.Sprintf("%d environments of Spacious-v1", c.n)) {
 			t.Errorf("%d environments: %v", c.n, err)
 		}
 		if b.Used(budget.Environments) != 0 {

@@ -72,8 +72,8 @@ func (h *Handle) methods() []string {
 
 func (h *Handle) renderModes() []string { return renderModes(h.guards[0].inner) }
 
-// renderModes returns the modes in which e can be rendered. There is a picture of every environment: of its time step if it
-// has no other.
+// renderModes returns the modes in which e can be rendered. There is a picture of every environment: of its time step
+// if it has no other.
 func renderModes(e env.Env) []string {
 	if _, ok := e.(env.Renderer); ok {
 		return []string{renderText, renderPixels}
@@ -120,7 +120,8 @@ func (h *Handle) doCall(ctx context.Context, q request, w *wire.Writer) error {
 		ret = advised
 	default:
 		return &wire.Error{Code: wire.BadRequest, Msg: "field method", Got: quoted(method),
-			Want: strings.Join([]string{methodSetTask, methodGetTask, methodSampleTask, methodMetrics, methodHeuristic, methodAdvise}, ", ")}
+			Want: strings.Join([]string{methodSetTask, methodGetTask, methodSampleTask, methodMetrics, methodHeuristic,
+				methodAdvise}, ", ")}
 	}
 	if err != nil {
 		return err
@@ -129,8 +130,8 @@ func (h *Handle) doCall(ctx context.Context, q request, w *wire.Writer) error {
 	return nil
 }
 
-// advise returns the action that a policy would take in each of rows. A row that begins an episode at its next step has no
-// decision; any action does there, and it gets 0.
+// advise returns the action that a policy would take in each of rows. A row that begins an episode at its next step has
+// no decision; any action does there, and it gets 0.
 func (h *Handle) advise(ctx context.Context, args wire.Map, rows []int) (ret []any, err error) {
 	if _, ok := h.guards[0].inner.(Adviser); !ok {
 		return nil, wire.Errorf(wire.Unsupported, "%.80s has no method %s", h.id, methodAdvise)
@@ -197,7 +198,8 @@ func (h *Handle) callTasks(method string, args wire.Map, rows []int) (ret []any,
 	tasks := make([][]float64, len(rows))
 	if list, ok := args.Get("tasks").([]any); ok {
 		if len(list) != len(rows) {
-			return nil, wire.Errorf(wire.BadRequest, "args tasks has %s for %s", plain.Count(len(list), "task", "tasks"), plain.Count(len(rows), "environment", "environments"))
+			return nil, wire.Errorf(wire.BadRequest, "args tasks has %s for %s", plain.Count(len(list), "task", "tasks"),
+				plain.Count(len(rows), "environment", "environments"))
 		}
 		for p := range rows {
 			if tasks[p], err = h.task(list[p]); err != nil {
@@ -321,7 +323,9 @@ const (
 // showPixels writes a picture of each row, as bytes [rows, height, width, 3].
 func (h *Handle) showPixels(rows []int, w *wire.Writer) error {
 	if most := h.lim.MaxFrameOut / frameBytes; len(rows) > most { // before anything is drawn
-		return wire.Errorf(wire.TooLarge, "%d pictures of %d bytes, want at most %d in one reply: ask for fewer environments at once", len(rows), frameBytes, most)
+		return wire.Errorf(wire.TooLarge,
+			"%d pictures of %d bytes, want at most %d in one reply: ask for fewer environments at once", len(rows), frameBytes,
+			most)
 	}
 	if h.canvas == nil {
 		// A handle that was opened for pictures has reserved it.
@@ -332,7 +336,8 @@ func (h *Handle) showPixels(rows []int, w *wire.Writer) error {
 	}
 	dst := w.Array(wire.U8, len(rows), env.FrameHeight, env.FrameWidth, 3)
 	for _, i := range rows {
-		ts := env.TimeStep{Kind: h.b.Kind[i], Reward: h.b.Reward[i], Obs: h.b.Obs[i*h.shape.obs:][:h.shape.obs], Mask: h.b.Mask[i*h.shape.mask:][:h.shape.mask]}
+		ts := env.TimeStep{Kind: h.b.Kind[i], Reward: h.b.Reward[i], Obs: h.b.Obs[i*h.shape.obs:][:h.shape.obs],
+			Mask: h.b.Mask[i*h.shape.mask:][:h.shape.mask]}
 		steps := int(h.rows[i].length)
 		if h.mode == vec.SameStep && ts.Kind.Last() { // the next episode has begun
 			ts.Kind, steps = env.First, 0

@@ -64,7 +64,8 @@ func TestMethodsAnswerForEachEnvironment(t *testing.T) {
 	d.do(wire.OpReset, field("seed", 0))
 	d.do(wire.OpStep, field("a", i64s(2)), field("ids", []int{1}))
 	m := d.do(wire.OpCall, field("method", "metrics"), field("ids", []int{1, 0}))
-	want := []any{wire.Map{field("steps", int64(1)), field("total", 2.0)}, wire.Map{field("steps", int64(0)), field("total", 0.0)}}
+	want := []any{wire.Map{field("steps", int64(1)), field("total", 2.0)},
+		wire.Map{field("steps", int64(0)), field("total", 0.0)}}
 	if got := m.Get("ret"); !reflect.DeepEqual(got, want) {
 		t.Errorf("metrics %v, want %v", got, want)
 	}
@@ -72,7 +73,8 @@ func TestMethodsAnswerForEachEnvironment(t *testing.T) {
 	if got := m.Get("ret"); !reflect.DeepEqual(got, []any{int64(3), int64(3), int64(3)}) {
 		t.Errorf("heuristic %v", got)
 	}
-	e := d.fails(wire.BadRequest, wire.OpCall, field("method", "heuristic"), field("args", wire.Map{field("rule", 7)}), field("ids", []int{2}))
+	e := d.fails(wire.BadRequest, wire.OpCall, field("method", "heuristic"), field("args", wire.Map{field("rule", 7)}),
+		field("ids", []int{2}))
 	if e.Msg != "field rule" || !reflect.DeepEqual(e.Env, []int{2}) {
 		t.Errorf("%v of %v", e.Error(), e.Env)
 	}
@@ -88,7 +90,8 @@ func TestMethodsAnswerForEachEnvironment(t *testing.T) {
 		id, method string
 		code       wire.Code
 	}{
-		{"Toy-v3", "rm", wire.BadRequest}, {"Toy-v3", "", wire.BadRequest}, {"Bare-v3", "metrics", wire.Unsupported}, {"Bare-v3", "get_task", wire.Unsupported},
+		{"Toy-v3", "rm", wire.BadRequest}, {"Toy-v3", "", wire.BadRequest}, {"Bare-v3", "metrics", wire.Unsupported},
+		{"Bare-v3", "get_task", wire.Unsupported},
 	} {
 		d := newDriver(t, toys(nil))
 		d.open(c.id)
@@ -126,7 +129,8 @@ func TestErrorsOfMethodsKeepTheirMeaning(t *testing.T) {
 		err  error
 		code wire.Code
 	}{
-		{wire.Errorf(wire.Unsupported, "not this rule"), wire.Unsupported}, {env.ErrResetNeeded, wire.NeedsReset}, {errors.New("no"), wire.BadRequest},
+		{wire.Errorf(wire.Unsupported, "not this rule"), wire.Unsupported}, {env.ErrResetNeeded, wire.NeedsReset},
+		{errors.New("no"), wire.BadRequest},
 	} {
 		var e *wire.Error
 		if err := h.callFailed(0, c.err); !errors.As(err, &e) || e.Code != c.code || !reflect.DeepEqual(e.Env, []int{0}) {

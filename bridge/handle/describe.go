@@ -40,8 +40,8 @@ func version(id string) (int, bool) {
 	return v, err == nil && v >= 0
 }
 
-// meta returns the field meta of the reply to open, with what the spaces do not say: the description of every field, the
-// infos that can be asked for, and the environments' abilities. The keys that the factory adds come last.
+// meta returns the field meta of the reply to open, with what the spaces do not say: the description of every field,
+// the infos that can be asked for, and the environments' abilities. The keys that the factory adds come last.
 func (h *Handle) meta(more any) wire.Map {
 	_, saves := h.guards[0].inner.(env.Snapshotter)
 	m := wire.MapOf(

@@ -9,8 +9,8 @@ import (
 	"clustergym/bridge/wire"
 )
 
-// The protocol's invariant: for the same environment, kwargs, seed and actions the bytes of a row are the same, whatever
-// rows are beside it and however it was requested.
+// The protocol's invariant: for the same environment, kwargs, seed and actions the bytes of a row are the same,
+// whatever rows are beside it and however it was requested.
 
 const (
 	detRows  = 6
@@ -104,7 +104,9 @@ type variant struct {
 func play(t *testing.T, id, mode, view string, v variant) record {
 	t.Helper()
 	fields := []wire.Pair{
-		field("n", v.n), field("autoreset", mode), field("obs", view), field("info", "all"), field("invalid", "penalty"), field("recv", "any"),
+		field("n",
+			v.n), field("autoreset", mode), field("obs", view), field("info", "all"), field("invalid", "penalty"), field("recv",
+			"any"),
 	}
 	if v.batch > 0 {
 		fields = append(fields, field("batch", v.batch))

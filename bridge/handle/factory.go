@@ -47,19 +47,19 @@ type Budgeted interface {
 	UseBudget(b *budget.Budget)
 }
 
-// Caller is an environment that answers more methods of `call` than those about tasks. It is an optional ability, looked
-// for once, at open. Call must not keep args; its result must be a value that wire.Writer.Value can write.
+// Caller is an environment that answers more methods of `call` than those about tasks. It is an optional ability,
+// looked for once, at open. Call must not keep args; its result must be a value that wire.Writer.Value can write.
 type Caller interface {
 	Call(method string, args wire.Map) (any, error)
 }
 
-// Adviser is an environment that tells which action a policy would take now, the method `advise` of `call`. It is an optional
-// ability, looked for once, at open.
+// Adviser is an environment that tells which action a policy would take now, the method `advise` of `call`. It is an
+// optional ability, looked for once, at open.
 type Adviser interface {
 	// Advises returns the names of the policies that can be asked for; empty = it is not allowed.
 	Advises() []string
-	// Advise returns the action of the policy that args name: an int64, or a []int64 of several factors. It must not keep args
-	// nor change the environment, and it returns soon after ctx is cancelled.
+	// Advise returns the action of the policy that args name: an int64, or a []int64 of several factors. It must not keep
+	// args nor change the environment, and it returns soon after ctx is cancelled.
 	Advise(ctx context.Context, args wire.Map) (any, error)
 }
 

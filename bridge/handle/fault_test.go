@@ -40,7 +40,8 @@ func TestAPanicInOneEnvironmentIsItsOwnFault(t *testing.T) {
 			}
 			f := list[0].(wire.Map)
 			msg, _ := f.Str("msg", "")
-			got := regexp.MustCompile(`^the environment panicked in step: see fault ([0-9a-f]{12}) in the server's log$`).FindStringSubmatch(msg)
+			got := regexp.MustCompile(
+				`^the environment panicked in step: see fault ([0-9a-f]{12}) in the server's log$`).FindStringSubmatch(msg)
 			if f.Get("code") != "env_fault" || !reflect.DeepEqual(f.Get("env"), []any{int64(1)}) || got == nil {
 				t.Fatalf("%s: fault %v", mode, f)
 			}
@@ -69,7 +70,8 @@ func TestWhereEveryEnvironmentFailsTheReplyIsAnError(t *testing.T) {
 	d.open("Toy-v3")
 	d.do(wire.OpReset, field("seed", 0))
 	e := d.fails(wire.EnvFault, wire.OpStep, field("a", i64s(0)))
-	if !reflect.DeepEqual(e.Env, []int{0}) || !strings.HasPrefix(e.Msg, "the environment panicked in step") || e.Want != "a reset of it" {
+	if !reflect.DeepEqual(e.Env, []int{0}) || !strings.HasPrefix(e.Msg, "the environment panicked in step") ||
+		e.Want != "a reset of it" {
 		t.Errorf("%v of %v", e.Error(), e.Env)
 	}
 }

@@ -15,15 +15,20 @@ func FuzzRequests(f *testing.F) {
 	w := wire.NewWriter(wire.Ext)
 	for _, m := range []wire.Map{
 		{field("op", "reset"), field("seed", 3), field("ids", []int{1}), field("options", wire.Map{field("window", 2)})},
-		{field("op", "reset"), field("seed", []any{1, nil, 3}), field("options", []any{nil, wire.Map{field("task", []float64{0, 0, 0})}, nil})},
-		{field("op", "reset"), field("which", wire.Array{DType: wire.Bool, Shape: []int{3}, Data: []byte{1, 0, 1}}), field("options", wire.Map{field("split", "x")})},
+		{field("op", "reset"), field("seed", []any{1, nil, 3}),
+			field("options", []any{nil, wire.Map{field("task", []float64{0, 0, 0})}, nil})},
+		{field("op", "reset"), field("which", wire.Array{DType: wire.Bool, Shape: []int{3}, Data: []byte{1, 0, 1}}),
+			field("options", wire.Map{field("split", "x")})},
 		{field("op", "step"), field("a", i64s(0, 1, 2))}, {field("op", "step"), field("a", []any{1, 2.5, -7})},
 		{field("op", "step"), field("a", f64s(0, 1, 2)), field("ids", i64s(2, 1, 0))},
-		{field("op", "send"), field("a", i64s(0, 1, 2))}, {field("op", "recv")}, {field("op", "masks"), field("ids", []int{0})},
-		{field("op", "call"), field("method", "set_task"), field("args", wire.Map{field("tasks", []any{nil, nil, []int{1, 0, 0}})})},
+		{field("op", "send"), field("a", i64s(0, 1, 2))}, {field("op",
+			"recv")}, {field("op", "masks"), field("ids", []int{0})},
+		{field("op", "call"), field("method", "set_task"),
+			field("args", wire.Map{field("tasks", []any{nil, nil, []int{1, 0, 0}})})},
 		{field("op", "call"), field("method", "sample_tasks"), field("args", wire.Map{field("n", 2), field("seed", 1)})},
 		{field("op", "call"), field("method", "heuristic"), field("args", wire.Map{field("rule", "x")})},
-		{field("op", "render"), field("mode", "ansi")}, {field("op", "snapshot")}, {field("op", "restore"), field("blob", []byte(snapshotMagic))},
+		{field("op", "render"), field("mode", "ansi")}, {field("op",
+			"snapshot")}, {field("op", "restore"), field("blob", []byte(snapshotMagic))},
 	} {
 		w.Reset()
 		w.Value(m)
@@ -45,7 +50,8 @@ func FuzzRequests(f *testing.F) {
 		d.w.Reset()
 		err := d.h.Do(ctx, op, 3, req, d.w)
 		if err == nil {
-			if m, e := wire.Decode(d.w.Bytes(), wire.Ext, wire.DefaultLimits()); e != nil || m.Get("op") != op || !d.w.Complete() {
+			if m, e := wire.Decode(d.w.Bytes(), wire.Ext, wire.DefaultLimits()); e != nil || m.Get("op") != op ||
+				!d.w.Complete() {
 				t.Fatalf("%s: the reply is %v, error %v", op, m, e)
 			}
 			return
@@ -67,8 +73,10 @@ func FuzzRequests(f *testing.F) {
 func FuzzOpen(f *testing.F) {
 	w := wire.NewWriter(wire.Ext)
 	for _, m := range []wire.Map{
-		{field("env", "Toy-v3"), field("n", 3), field("mask", []string{"obs"}), field("info", []string{"late"}), field("invalid", "penalty"), field("penalty", 1.5)},
-		{field("env", "Bare-v3"), field("autoreset", "same_step"), field("obs", "flat"), field("kwargs", wire.Map{field("penalty", 2)}), field("recv", "any"), field("batch", 1)},
+		{field("env", "Toy-v3"), field("n", 3), field("mask", []string{"obs"}), field("info", []string{"late"}),
+			field("invalid", "penalty"), field("penalty", 1.5)},
+		{field("env", "Bare-v3"), field("autoreset", "same_step"), field("obs", "flat"),
+			field("kwargs", wire.Map{field("penalty", 2)}), field("recv", "any"), field("batch", 1)},
 		{field("env", "CartPole-v1"), field("render_mode", "ansi"), field("info", "all")},
 	} {
 		w.Reset()

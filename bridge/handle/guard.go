@@ -41,7 +41,8 @@ func (g *guard) caught(op string, what any) error {
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	p := &panicked{op: op, number: hex.EncodeToString(b[:])}
-	g.log.Error("an environment panicked", "fault", p.number, "env", g.id, "index", g.index, "op", op, "panic", fmt.Sprint(what), "stack", string(debug.Stack()))
+	g.log.Error("an environment panicked", "fault", p.number, "env", g.id, "index", g.index, "op", op, "panic",
+		fmt.Sprint(what), "stack", string(debug.Stack()))
 	return p
 }
 

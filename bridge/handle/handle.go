@@ -14,8 +14,8 @@ import (
 
 // Handle is one open set of environments. One goroutine at a time may call its methods, in the order of the requests.
 //
-// It is a vec.Vec with what the protocol adds: how replies look, which rows may be stepped, what became of masked actions,
-// returns and lengths of episodes.
+// It is a vec.Vec with what the protocol adds: how replies look, which rows may be stepped, what became of masked
+// actions, returns and lengths of episodes.
 type Handle struct {
 	lim  Limits
 	log  *slog.Logger
@@ -118,18 +118,20 @@ func (h *Handle) Poison() {
 	}
 }
 
-// Do answers request re: it writes the whole reply, beginning with w.Reply(re, op, …), to w, which is empty. req is valid
-// until it returns. If it returns an error, the contents of w are to be dropped: a *wire.Error is for the client, any other
-// error is the server's. The server answers `close`, `ping` and `bye` itself, and passes send, recv, snapshot, restore and
-// render only if their feature was granted.
+// Do answers request re: it writes the whole reply, beginning with w.Reply(re, op, …), to w, which is empty. req is
+// valid until it returns. If it returns an error, the contents of w are to be dropped: a *wire.Error is for the client,
+// any other error is the server's. The server answers `close`, `ping` and `bye` itself, and passes send, recv,
+// snapshot, restore and render only if their feature was granted.
 //
 // If Do does not return in time, the server discards its late result, and calls Poison before anything else.
 func (h *Handle) Do(ctx context.Context, op string, re uint32, req wire.Map, w *wire.Writer) (err error) {
 	defer survive(&err)
 	err = h.dispatch(ctx, op, re, req, w)
 	if err == nil && w.Len() > h.lim.MaxFrameOut {
-		// Replies to steps are never too large, since open has checked that. Rendered text, results of calls and pictures in JSON can be.
-		err = wire.Errorf(wire.TooLarge, "the reply has %d bytes, want at most %d: ask for fewer environments at once", w.Len(), h.lim.MaxFrameOut)
+		// Replies to steps are never too large, since open has checked that. Rendered text, results of calls and pictures in
+		// JSON can be.
+		err = wire.Errorf(wire.TooLarge, "the reply has %d bytes, want at most %d: ask for fewer environments at once",
+			w.Len(), h.lim.MaxFrameOut)
 	}
 	return err
 }
@@ -172,8 +174,8 @@ type request struct {
 	named bool
 }
 
-// asked returns the rows that a request names by `ids`, or, if which is set, by `which`; all rows if it names none. named
-// says that the request named them, so that the reply does too.
+// asked returns the rows that a request names by `ids`, or, if which is set, by `which`; all rows if it names none.
+// named says that the request named them, so that the reply does too.
 func (h *Handle) asked(req wire.Map, which bool) (rows []int, named bool, err *wire.Error) {
 	h.ids = h.ids[:0]
 	ids := req.Get("ids")
@@ -197,7 +199,8 @@ func (h *Handle) asked(req wire.Map, which bool) (rows []int, named bool, err *w
 		return nil, false, wire.Errorf(wire.BadRequest, "field ids is empty, want at least one index; leave it out for all")
 	}
 	if len(list) > n {
-		return nil, false, wire.Errorf(wire.BadRequest, "field ids has %d entries, want different ones of %d environments", len(list), n)
+		return nil, false, wire.Errorf(wire.BadRequest, "field ids has %d entries, want different ones of %d environments",
+			len(list), n)
 	}
 	for _, x := range list {
 		if x < 0 || x >= int64(n) {
@@ -220,7 +223,8 @@ func (h *Handle) asked(req wire.Map, which bool) (rows []int, named bool, err *w
 // which returns the rows selected by one boolean for each row.
 func (h *Handle) which(sel any) (rows []int, named bool, err *wire.Error) {
 	n := len(h.rows)
-	wrong := wire.Errorf(wire.BadRequest, "field which, want a list or array of %d booleans, one for each environment, one of them true", n)
+	wrong := wire.Errorf(wire.BadRequest,
+		"field which, want a list or array of %d booleans, one for each environment, one of them true", n)
 	switch sel := sel.(type) {
 	case wire.Array:
 		if sel.DType != wire.Bool || len(sel.Shape) != 1 || sel.Len() != n {
@@ -253,8 +257,8 @@ func (h *Handle) which(sel any) (rows []int, named bool, err *wire.Error) {
 	return h.ids, true, nil
 }
 
-// ready returns an error unless all rows may be read or, with step, stepped: none has failed, none is out, all have been
-// reset, and to be stepped none has ended without autoreset.
+// ready returns an error unless all rows may be read or, with step, stepped: none has failed, none is out, all have
+// been reset, and to be stepped none has ended without autoreset.
 func (h *Handle) ready(rows []int, step bool) *wire.Error {
 	if h.v.Pending() > 0 {
 		if err := h.failedOf(rows); err != nil {

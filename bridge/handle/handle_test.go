@@ -74,7 +74,8 @@ func TestStepsAreAnsweredByColumn(t *testing.T) {
 
 func TestArraysAreOfTheirSpaces(t *testing.T) {
 	d := newDriver(t, toys(nil))
-	d.open("Toy-v3", field("n", 2), field("mask", []string{"info", "obs"}), field("info", "all"), field("autoreset", "same_step"))
+	d.open("Toy-v3", field("n", 2), field("mask", []string{"info", "obs"}), field("info", "all"),
+		field("autoreset", "same_step"))
 	d.do(wire.OpReset, field("seed", 0), field("ids", []int{1, 0}))
 	m := d.pass(2, toyEnd)
 	check := func(d wire.DType, shape []int, path ...string) {
@@ -155,9 +156,12 @@ func TestRowsThatAreNoneAreRefused(t *testing.T) {
 		{"ids", "0", "bad_request: field ids; got a string; want a list of whole numbers"},
 		{"ids", []float64{0.5}, "bad_request: field ids; got a number; want whole numbers"},
 		{"ids", shaped(i64s(0, 1), 2, 1), "bad_request: field ids; got an array of int64; want a list of whole numbers"},
-		{"which", []any{true}, "bad_request: field which, want a list or array of 3 booleans, one for each environment, one of them true"},
-		{"which", []any{false, false, false}, "bad_request: field which, want a list or array of 3 booleans, one for each environment, one of them true"},
-		{"which", i64s(1, 0, 1), "bad_request: field which, want a list or array of 3 booleans, one for each environment, one of them true"},
+		{"which", []any{true},
+			"bad_request: field which, want a list or array of 3 booleans, one for each environment, one of them true"},
+		{"which", []any{false, false, false},
+			"bad_request: field which, want a list or array of 3 booleans, one for each environment, one of them true"},
+		{"which", i64s(1, 0, 1),
+			"bad_request: field which, want a list or array of 3 booleans, one for each environment, one of them true"},
 	} {
 		if e := d.fails(wire.BadRequest, wire.OpReset, field(c.key, c.v)); e.Error() != c.want {
 			t.Errorf("%v\nwant %s", e.Error(), c.want)
@@ -203,8 +207,8 @@ func TestNextStepShowsTheEndAndThenTheBeginning(t *testing.T) {
 	}
 }
 
-// In same_step the row has the reward of the last step and the first observation of the next episode. The final part has
-// the last observation.
+// In same_step the row has the reward of the last step and the first observation of the next episode. The final part
+// has the last observation.
 func TestSameStepShowsBothAtOnce(t *testing.T) {
 	d := newDriver(t, toys(nil))
 	d.open("Toy-v3", field("n", 3), field("info", "all"), field("autoreset", "same_step"))

@@ -65,9 +65,10 @@ type driver struct {
 func keyed(key string) *Keys { return NewKeys(func() []byte { return []byte(key) }) }
 
 func newDriver(t testing.TB, f *testFactory) *driver {
-	return &driver{t: t, f: f, lim: Limits{MaxEnvs: 4096, MaxFrameIn: 16 << 20, MaxFrameOut: 64 << 20}, w: wire.NewWriter(wire.Ext), o: Opening{
-		H: 7, Async: true, Key: keyed("the key of this server"), Log: slog.New(slog.DiscardHandler),
-	}}
+	return &driver{t: t, f: f, lim: Limits{MaxEnvs: 4096, MaxFrameIn: 16 << 20, MaxFrameOut: 64 << 20},
+		w: wire.NewWriter(wire.Ext), o: Opening{
+			H: 7, Async: true, Key: keyed("the key of this server"), Log: slog.New(slog.DiscardHandler),
+		}}
 }
 
 // frame returns a request as it comes from the wire.
@@ -75,7 +76,8 @@ func (d *driver) frame(op string, fields wire.Map) wire.Map {
 	d.t.Helper()
 	d.re++
 	w := wire.NewWriter(d.enc)
-	w.Value(append(wire.Map{{Key: "op", Value: op}, {Key: "id", Value: int64(d.re)}, {Key: "h", Value: int64(7)}}, fields...))
+	w.Value(append(wire.Map{{Key: "op", Value: op}, {Key: "id", Value: int64(d.re)}, {Key: "h", Value: int64(7)}},
+		fields...))
 	m, err := wire.Decode(w.Bytes(), d.enc, wire.DefaultLimits())
 	if err != nil {
 		d.t.Fatalf("%s: %v", op, err)
@@ -249,9 +251,9 @@ func is(t testing.TB, what string, v any, want ...float64) {
 	}
 }
 
-// toy is an environment whose every number is known in advance. Its observation is [seed mod 100, steps, scalar 0.5], its
-// reward the action's index plus what the box adds. It ends after five steps, Terminated if the seed is even, Truncated if
-// it is odd. It panics, fails or waits when told to.
+// toy is an environment whose every number is known in advance. Its observation is [seed mod 100, steps, scalar 0.5],
+// its reward the action's index plus what the box adds. It ends after five steps, Terminated if the seed is even,
+// Truncated if it is odd. It panics, fails or waits when told to.
 type toy struct {
 	spec   env.Spec
 	seed   uint64

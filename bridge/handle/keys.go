@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Keys sign the snapshots of a server. The current key signs; it and the keys before it verify. Safe for concurrent use.
+// Keys sign the snapshots of a server. The current key signs; it and the keys before it verify. Safe for concurrent
+// use.
 type Keys struct {
 	mu   sync.Mutex
 	list []func() []byte // the current key first

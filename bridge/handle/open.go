@@ -249,13 +249,14 @@ func (h *Handle) checkRender(e env.Env) error {
 		return nil
 	}
 	if modes := renderModes(e); !slices.Contains(modes, h.render) {
-		return &wire.Error{Code: wire.Unsupported, Msg: "field render_mode", Got: quoted(h.render), Want: strings.Join(modes, ", ")}
+		return &wire.Error{Code: wire.Unsupported, Msg: "field render_mode", Got: quoted(h.render),
+			Want: strings.Join(modes, ", ")}
 	}
 	return nil
 }
 
-// origin returns the hash of environment and scenario. If the factory gives no hash of everything that decides episodes,
-// the kwargs are hashed instead.
+// origin returns the hash of environment and scenario. If the factory gives no hash of everything that decides
+// episodes, the kwargs are hashed instead.
 func origin(id, sha string, kwargs wire.Map) (sum [32]byte) {
 	w := wire.NewWriter(wire.Ext)
 	w.List(3)
@@ -288,7 +289,8 @@ func (h *Handle) chooseInfo(req wire.Map) *wire.Error {
 		case "all":
 			keys = append(h.standardInfo(), h.infoNames()...)
 		default:
-			return &wire.Error{Code: wire.BadRequest, Msg: "field info", Got: quoted(v), Want: "none, metrics, episode, all or a list of keys"}
+			return &wire.Error{Code: wire.BadRequest, Msg: "field info", Got: quoted(v),
+				Want: "none, metrics, episode, all or a list of keys"}
 		}
 	default:
 		var err *wire.Error
@@ -309,7 +311,8 @@ func (h *Handle) chooseInfo(req wire.Map) *wire.Error {
 				h.addColumn(names, k)
 			}
 		case !slices.Contains(names, k):
-			return &wire.Error{Code: wire.BadRequest, Msg: "field info", Got: quoted(k), Want: "keys among episode, metrics, " + strings.Join(names, ", ")}
+			return &wire.Error{Code: wire.BadRequest, Msg: "field info", Got: quoted(k),
+				Want: "keys among episode, metrics, " + strings.Join(names, ", ")}
 		default:
 			h.addColumn(names, k)
 		}
@@ -381,7 +384,8 @@ func (h *Handle) writeOpened(w *wire.Writer, o *Opening, made *Made) error {
 	}
 	w.Answer(o.Re, wire.OpOpen, m)
 	if w.Len() > h.lim.MaxFrameOut {
-		return wire.Errorf(wire.TooLarge, "the description of the environment has %d bytes, want at most %d", w.Len(), h.lim.MaxFrameOut)
+		return wire.Errorf(wire.TooLarge, "the description of the environment has %d bytes, want at most %d", w.Len(),
+			h.lim.MaxFrameOut)
 	}
 	return nil
 }

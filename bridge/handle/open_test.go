@@ -21,7 +21,8 @@ func TestOpenDescribesTheEnvironment(t *testing.T) {
 		t.Errorf("handle %d, want 7", h)
 	}
 	obs, err := wire.ParseSpace(m.Get("obs_space"))
-	if err != nil || obs.Kind != "dict" || !reflect.DeepEqual(obs.Names, []string{"aa", "zz"}) || obs.Items[1].Shape[0] != 1 || obs.Items[0].High[0] != 100 {
+	if err != nil || obs.Kind != "dict" || !reflect.DeepEqual(obs.Names, []string{"aa", "zz"}) ||
+		obs.Items[1].Shape[0] != 1 || obs.Items[0].High[0] != 100 {
 		t.Errorf("observations %+v, error %v", obs, err)
 	}
 	act, err := wire.ParseSpace(m.Get("act_space"))
@@ -29,26 +30,34 @@ func TestOpenDescribesTheEnvironment(t *testing.T) {
 		t.Errorf("actions %+v, error %v", act, err)
 	}
 	want := wire.Map{
-		field("id", "Toy-v3"), field("version", int64(3)), field("max_episode_steps", int64(toyEnd)), field("reward_threshold", nil),
-		field("reward_range", []any{math.Inf(-1), math.Inf(1)}), field("nondeterministic", false), field("scenario_sha", "abc123"),
+		field("id",
+			"Toy-v3"), field("version", int64(3)), field("max_episode_steps", int64(toyEnd)), field("reward_threshold", nil),
+		field("reward_range",
+			[]any{math.Inf(-1), math.Inf(1)}), field("nondeterministic", false), field("scenario_sha", "abc123"),
 	}
 	if got := m.Get("spec"); !reflect.DeepEqual(got, want) {
 		t.Errorf("spec %v\nwant %v", got, want)
 	}
 	word := func(name string, low, high float64, unit, doc string, shape ...any) wire.Map {
-		return wire.Map{field("name", name), field("shape", append([]any{}, shape...)), field("low", low), field("high", high), field("unit", unit), field("doc", doc)}
+		return wire.Map{field("name", name), field("shape", append([]any{}, shape...)), field("low", low),
+			field("high", high), field("unit", unit), field("doc", doc)}
 	}
 	want = wire.Map{
-		field("fields", []any{word("aa", 0, 100, "steps", "seed and steps", int64(2)), word("zz", 0, 1, "fraction", "a half")}),
-		field("info", []any{word("discount", 0, 1, "fraction", "per step"), word("late", 0, 10, "steps", "known from the third step on")}),
+		field("fields",
+			[]any{word("aa", 0, 100, "steps", "seed and steps", int64(2)), word("zz", 0, 1, "fraction", "a half")}),
+		field("info",
+			[]any{word("discount", 0, 1, "fraction", "per step"), word("late", 0, 10, "steps", "known from the third step on")}),
 		field("noop", int64(3)), field("tau_s", 3600.0), field("autoreset", "next_step"), field("snapshots", true),
-		field("render_modes", []any{"ansi", "rgb_array"}), field("render_fps", int64(4)), field("methods", []any{"set_task", "get_task", "sample_tasks", "metrics", "heuristic"}),
+		field("render_modes",
+			[]any{"ansi", "rgb_array"}), field("render_fps", int64(4)), field("methods",
+			[]any{"set_task", "get_task", "sample_tasks", "metrics", "heuristic"}),
 		field("windows", int64(8)),
 	}
 	if got := m.Get("meta"); !reflect.DeepEqual(got, want) {
 		t.Errorf("meta %v\nwant %v", got, want)
 	}
-	if got := m.Get("tasks"); !reflect.DeepEqual(got, []any{word("speed", 0, 2, "m/s", ""), word("goal", -1, 1, "", "", int64(2))}) {
+	if got := m.Get("tasks"); !reflect.DeepEqual(got,
+		[]any{word("speed", 0, 2, "m/s", ""), word("goal", -1, 1, "", "", int64(2))}) {
 		t.Errorf("tasks %v", got)
 	}
 
@@ -58,7 +67,8 @@ func TestOpenDescribesTheEnvironment(t *testing.T) {
 	if err != nil || obs.Kind != "box" || !reflect.DeepEqual(obs.High, []float64{100, 100, 1}) {
 		t.Errorf("observations %+v, error %v", obs, err)
 	}
-	if m.Has("tasks") || at(m, "meta", "snapshots") != false || len(at(m, "meta", "methods").([]any)) != 0 || d.h.Envs() != 2 {
+	if m.Has("tasks") || at(m, "meta", "snapshots") != false || len(at(m, "meta", "methods").([]any)) != 0 ||
+		d.h.Envs() != 2 {
 		t.Errorf("a bare environment: %v", m)
 	}
 }
@@ -83,25 +93,34 @@ func TestBadFieldsOfOpenAreNamed(t *testing.T) {
 		{wire.Map{field("n", 1.5)}, "bad_request: field n; got a number; want a whole number from 1 to 2147483648"},
 		{wire.Map{field("n", 65)}, "capacity: environments of one handle; got 65; want at most 64"},
 		{wire.Map{field("kwargs", []any{})}, "bad_request: field kwargs; got a list; want a map"},
-		{wire.Map{field("autoreset", "sometimes")}, `bad_request: field autoreset; got "sometimes"; want next_step, same_step, disabled`},
+		{wire.Map{field("autoreset", "sometimes")},
+			`bad_request: field autoreset; got "sometimes"; want next_step, same_step, disabled`},
 		{wire.Map{field("obs", "picture")}, `bad_request: field obs; got "picture"; want dict, flat`},
 		{wire.Map{field("obs", "graph")}, `bad_request: field obs; got "graph"; want dict, flat`},
 		{wire.Map{field("mask", "info")}, "bad_request: field mask; got a string; want a list of strings"},
 		{wire.Map{field("mask", []string{"info", "hat"})}, `bad_request: field mask; got "hat"; want a list of info and obs`},
-		{wire.Map{field("mask", []string{"obs"}), field("obs", "flat")}, "bad_request: field mask: the mask stands in the observation only with obs dict, want mask info with obs flat"},
+		{wire.Map{field("mask", []string{"obs"}), field("obs", "flat")},
+			"bad_request: field mask: the mask stands in the observation only with obs dict, want mask info with obs flat"},
 		{wire.Map{field("invalid", "maybe")}, `bad_request: field invalid; got "maybe"; want noop, penalty, error`},
 		{wire.Map{field("penalty", 1.0)}, "bad_request: field penalty has a meaning only with invalid penalty"},
-		{wire.Map{field("invalid", "penalty"), field("penalty", -1)}, "bad_request: field penalty; got -1; want a number, 0 or more"},
-		{wire.Map{field("invalid", "penalty"), field("penalty", "x")}, `bad_request: field penalty; got "x"; want a number, 0 or more`},
-		{wire.Map{field("invalid", "penalty"), field("penalty", math.Inf(1))}, "bad_request: field penalty; got +Inf; want a number, 0 or more"},
-		{wire.Map{field("info", "some")}, `bad_request: field info; got "some"; want none, metrics, episode, all or a list of keys`},
-		{wire.Map{field("info", []string{"late", "early"})}, `bad_request: field info; got "early"; want keys among episode, metrics, discount, late, elapsed_s`},
+		{wire.Map{field("invalid", "penalty"), field("penalty", -1)},
+			"bad_request: field penalty; got -1; want a number, 0 or more"},
+		{wire.Map{field("invalid", "penalty"), field("penalty", "x")},
+			`bad_request: field penalty; got "x"; want a number, 0 or more`},
+		{wire.Map{field("invalid", "penalty"), field("penalty", math.Inf(1))},
+			"bad_request: field penalty; got +Inf; want a number, 0 or more"},
+		{wire.Map{field("info", "some")},
+			`bad_request: field info; got "some"; want none, metrics, episode, all or a list of keys`},
+		{wire.Map{field("info", []string{"late", "early"})},
+			`bad_request: field info; got "early"; want keys among episode, metrics, discount, late, elapsed_s`},
 		{wire.Map{field("info", 3)}, "bad_request: field info; got an integer; want a list of strings"},
 		{wire.Map{field("render_mode", "human")}, `unsupported: field render_mode; got "human"; want ansi, rgb_array`},
-		{wire.Map{field("env", "Bare-v3"), field("render_mode", "ansi")}, `unsupported: field render_mode; got "ansi"; want rgb_array`},
+		{wire.Map{field("env", "Bare-v3"), field("render_mode", "ansi")},
+			`unsupported: field render_mode; got "ansi"; want rgb_array`},
 		{wire.Map{field("recv", "some")}, `bad_request: field recv; got "some"; want all, any`},
 		{wire.Map{field("batch", 1)}, "bad_request: field batch has a meaning only with recv any"},
-		{wire.Map{field("recv", "any"), field("n", 4), field("batch", 5)}, "bad_request: field batch; got 5; want a whole number from 1 to 4"},
+		{wire.Map{field("recv", "any"), field("n", 4), field("batch", 5)},
+			"bad_request: field batch; got 5; want a whole number from 1 to 4"},
 		{wire.Map{field("env", "Nothing-v1")}, `unknown_env: no environment "Nothing-v1"`},
 	} {
 		d := newDriver(t, toys(nil))
@@ -116,7 +135,8 @@ func TestBadFieldsOfOpenAreNamed(t *testing.T) {
 	}
 	d := newDriver(t, toys(nil))
 	d.o.Async = false
-	if _, err := d.tryOpen(wire.Map{field("env", "Toy-v3"), field("recv", "any")}); err == nil || err.Code != wire.Unsupported {
+	if _, err := d.tryOpen(wire.Map{field("env", "Toy-v3"), field("recv", "any")}); err == nil ||
+		err.Code != wire.Unsupported {
 		t.Errorf("recv any without its feature: %v", err)
 	}
 }
@@ -238,7 +258,8 @@ func TestInfoCarriesWhatWasAskedFor(t *testing.T) {
 		{[]string{}, []string{"action_mask", "invalid"}},
 		{"metrics", []string{"action_mask", "discount", "elapsed_s", "late", "invalid"}},
 		{[]string{"metrics"}, []string{"action_mask", "discount", "elapsed_s", "late", "invalid"}},
-		{[]string{"episode", "metrics", "metrics"}, []string{"action_mask", "discount", "elapsed_s", "late", "episode", "invalid"}},
+		{[]string{"episode", "metrics", "metrics"},
+			[]string{"action_mask", "discount", "elapsed_s", "late", "episode", "invalid"}},
 		{[]string{"metrics", "late", "elapsed_s"}, []string{"action_mask", "discount", "elapsed_s", "late", "invalid"}},
 	} {
 		d := newDriver(t, toys(func(_ int, e *toy) { e.spec.Info[1].Metric = true }))
@@ -261,12 +282,14 @@ func TestInfoCarriesWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// Metrics come with an episode's last step, also those that are known before; asked for by name, they come with every step.
+// Metrics come with an episode's last step, also those that are known before; asked for by name, they come with every
+// step.
 func TestMetricsComeWithLastSteps(t *testing.T) {
 	late := func(_ int, e *toy) { e.spec.Info[1].Metric = true }
 	d := newDriver(t, toys(late))
 	m := d.open("Toy-v3", field("n", 2), field("info", "metrics"))
-	if infos := at(m, "meta", "info").([]any); infos[0].(wire.Map).Has("metric") || infos[1].(wire.Map).Get("metric") != true {
+	if infos := at(m, "meta", "info").([]any); infos[0].(wire.Map).Has("metric") ||
+		infos[1].(wire.Map).Get("metric") != true {
 		t.Errorf("meta.info %v", infos)
 	}
 	d.do(wire.OpReset, field("seed", 0))
@@ -318,7 +341,8 @@ func TestKwargsNameTheScenarioWhereNoHashDoes(t *testing.T) {
 	if origin("E", "", a) != origin("E", "", b) {
 		t.Error("the order of kwargs makes another scenario")
 	}
-	if origin("E", "", a) == origin("E", "", c) || origin("E", "", a) == origin("F", "", a) || origin("E", "", nil) == origin("E", "s", nil) {
+	if origin("E", "", a) == origin("E", "", c) || origin("E", "", a) == origin("F", "", a) ||
+		origin("E", "", nil) == origin("E", "s", nil) {
 		t.Error("two scenarios are the same")
 	}
 	if origin("E", "s", a) != origin("E", "s", c) {

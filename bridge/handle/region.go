@@ -10,8 +10,8 @@ import (
 	"clustergym/bridge/wire"
 )
 
-// leastRegion is the size of a batch of observations, in bytes, from which on they are shared. Sending fewer through the
-// connection costs next to nothing.
+// leastRegion is the size of a batch of observations, in bytes, from which on they are shared. Sending fewer through
+// the connection costs next to nothing.
 const leastRegion = 64 << 10
 
 // errNoRegion is the error of systems without regions.

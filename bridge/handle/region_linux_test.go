@@ -19,7 +19,10 @@ import (
 
 // broads makes toys whose observations are large enough to be shared.
 func broads() *testFactory {
-	return &testFactory{makers: map[string]makeOne{"Broad-v1": func(wire.Map) (env.Env, error) { return broad{savedToy{newToy()}}, nil }}}
+	return &testFactory{makers: map[string]makeOne{"Broad-v1": func(wire.Map) (env.Env,
+		error) {
+		return broad{savedToy{newToy()}}, nil
+	}}}
 }
 
 // broad is a toy with 2048 more numbers.
@@ -29,7 +32,8 @@ const broadLen = 2048
 
 func (e broad) Spec() env.Spec {
 	s := e.savedToy.Spec()
-	s.Obs = append(append([]env.Field{}, s.Obs[:1]...), env.Field{Name: "bb", Shape: []int{2, broadLen / 2}, Low: 0, High: 100}, s.Obs[1])
+	s.Obs = append(append([]env.Field{}, s.Obs[:1]...),
+		env.Field{Name: "bb", Shape: []int{2, broadLen / 2}, Low: 0, High: 100}, s.Obs[1])
 	return s
 }
 
@@ -201,11 +205,14 @@ func TestSmallObservationsAreSent(t *testing.T) {
 
 func TestSharingHasToBeAgreedOn(t *testing.T) {
 	d := newDriver(t, broads())
-	if _, e := d.tryOpen(wire.Map{field("env", "Broad-v1"), field("n", 16), field("shm", true)}); e == nil || e.Code != wire.Unsupported {
+	if _, e := d.tryOpen(wire.Map{field("env", "Broad-v1"), field("n", 16), field("shm", true)}); e == nil ||
+		e.Code != wire.Unsupported {
 		t.Errorf("without the feature: %v", e)
 	}
 	d.o.Share = true
-	if _, e := d.tryOpen(wire.Map{field("env", "Broad-v1"), field("n", 16), field("shm", true), field("recv", "any")}); e == nil || e.Code != wire.BadRequest {
+	if _,
+		e := d.tryOpen(wire.Map{field("env", "Broad-v1"), field("n", 16), field("shm", true), field("recv", "any")}); e ==
+		nil || e.Code != wire.BadRequest {
 		t.Errorf("with recv any: %v", e)
 	}
 }

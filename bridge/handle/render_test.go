@@ -15,7 +15,8 @@ import (
 	"clustergym/env/control"
 )
 
-// painter is a toy that can draw itself: every pixel has the colour of the number of steps. fault is what Paint does wrong.
+// painter is a toy that can draw itself: every pixel has the colour of the number of steps. fault is what Paint does
+// wrong.
 type painter struct {
 	savedToy
 	fault string
@@ -65,7 +66,8 @@ func TestPicturesArePixels(t *testing.T) {
 		d := newDriver(t, painters(""))
 		d.enc, d.w = enc, wire.NewWriter(enc)
 		m := d.open("Toy-v3", field("n", 3), field("render_mode", "rgb_array"))
-		if modes, fps := at(m, "meta", "render_modes"), at(m, "meta", "render_fps"); fmt.Sprint(modes) != "[ansi rgb_array]" || fps != int64(25) {
+		if modes, fps := at(m, "meta", "render_modes"),
+			at(m, "meta", "render_fps"); fmt.Sprint(modes) != "[ansi rgb_array]" || fps != int64(25) {
 			t.Errorf("modes %v, %v pictures a second, want ansi, rgb_array and 25", modes, fps)
 		}
 		d.do(wire.OpReset, field("seed", 0))
@@ -91,7 +93,8 @@ func TestPicturesAreListsInJSON(t *testing.T) {
 	d.open("Toy-v3")
 	d.do(wire.OpReset, field("seed", 0))
 	w := wire.NewWriter(wire.JSON)
-	if err := d.h.Do(t.Context(), wire.OpRender, 9, d.frame(wire.OpRender, wire.Map{field("mode", "rgb_array")}), w); err != nil {
+	if err := d.h.Do(t.Context(), wire.OpRender, 9, d.frame(wire.OpRender, wire.Map{field("mode", "rgb_array")}),
+		w); err != nil {
 		t.Fatal(err)
 	}
 	if want := `{"re":9,"op":"render","render":[[[[0,0,0],[0,1,0],[0,2,0],`; !bytes.HasPrefix(w.Bytes(), []byte(want)) {
@@ -167,7 +170,8 @@ func TestTooManyPicturesAreRefused(t *testing.T) {
 	d.open("Toy-v3", field("n", 3))
 	d.do(wire.OpReset, field("seed", 0))
 	e := d.fails(wire.TooLarge, wire.OpRender, field("mode", "rgb_array"))
-	if want := "3 pictures of 921600 bytes, want at most 2 in one reply: ask for fewer environments at once"; e.Msg != want {
+	if want := "3 pictures of 921600 bytes, want at most 2 in one reply: ask for fewer environments at once"; e.Msg !=
+		want {
 		t.Errorf("%q, want %q", e.Msg, want)
 	}
 }
@@ -176,10 +180,12 @@ func TestUnknownModesAreRefused(t *testing.T) {
 	d := newDriver(t, painters(""))
 	d.open("Toy-v3")
 	d.do(wire.OpReset, field("seed", 0))
-	if e := d.fails(wire.Unsupported, wire.OpRender, field("mode", "human")); e.Error() != `unsupported: field mode; got "human"; want ansi, rgb_array` {
+	if e := d.fails(wire.Unsupported, wire.OpRender, field("mode", "human")); e.Error() !=
+		`unsupported: field mode; got "human"; want ansi, rgb_array` {
 		t.Error(e.Error())
 	}
-	if _, e := newDriver(t, painters("")).tryOpen(wire.Map{field("env", "Toy-v3"), field("render_mode", "human")}); e == nil || e.Want != "ansi, rgb_array" {
+	if _, e := newDriver(t, painters("")).tryOpen(wire.Map{field("env", "Toy-v3"), field("render_mode", "human")}); e ==
+		nil || e.Want != "ansi, rgb_array" {
 		t.Errorf("open: %v", e)
 	}
 }
@@ -189,7 +195,8 @@ func TestFailedPicturesAreFaults(t *testing.T) {
 	d := newDriver(t, painters("panic"))
 	d.open("Toy-v3", field("n", 2))
 	d.do(wire.OpReset, field("seed", 0))
-	if e := d.fails(wire.EnvFault, wire.OpRender, field("mode", "rgb_array"), field("ids", []int{1})); !slices.Equal(e.Env, []int{1}) {
+	if e := d.fails(wire.EnvFault, wire.OpRender, field("mode", "rgb_array"), field("ids", []int{1})); !slices.Equal(e.Env,
+		[]int{1}) {
 		t.Errorf("environments %v, want 1", e.Env)
 	}
 	d.do(wire.OpStep, field("a", i64s(0)), field("ids", []int{0}))
@@ -202,7 +209,8 @@ func TestFailedPicturesAreFaults(t *testing.T) {
 	}
 }
 
-// The picture under way is in the budget: from the beginning if the handle was opened for pictures, else from the first on.
+// The picture under way is in the budget: from the beginning if the handle was opened for pictures, else from the first
+// on.
 func TestPicturesAreInTheBudget(t *testing.T) {
 	const canvas = 4 * 640 * 480
 	used := func(more ...wire.Pair) (int64, *Handle, *budget.Budget) {
@@ -231,7 +239,8 @@ func TestPicturesAreInTheBudget(t *testing.T) {
 	}
 	with, asked, bAsked := used(field("render_mode", "rgb_array"))
 	if err := shoot(asked); err != nil || with != without+canvas || bAsked.Used(budget.Environments) != with {
-		t.Errorf("%v; opened for pictures %d bytes are reserved, then %d, want %d", err, with, bAsked.Used(budget.Environments), without+canvas)
+		t.Errorf("%v; opened for pictures %d bytes are reserved, then %d, want %d", err, with,
+			bAsked.Used(budget.Environments), without+canvas)
 	}
 	for _, x := range []struct {
 		h *Handle

@@ -66,7 +66,8 @@ func (h *Handle) present(rows []int, kind viewKind) view {
 // final returns the view of the batch's Final columns.
 func (h *Handle) final() view {
 	b := h.b
-	return view{k: len(b.FinalRows), rows: b.FinalRows, obs: b.FinalObs, mask: b.FinalMask, info: b.FinalInfo, kind: viewFinal}
+	return view{k: len(b.FinalRows), rows: b.FinalRows, obs: b.FinalObs, mask: b.FinalMask, info: b.FinalInfo,
+		kind: viewFinal}
 }
 
 // writeObs writes the observations of v.
@@ -94,8 +95,8 @@ func (h *Handle) writeObs(w *wire.Writer, v view) {
 	}
 }
 
-// shared is the size of an array, in bytes, from which on several goroutines copy it. Below this size, or if steps are so
-// cheap that one goroutine does them all, sharing the work costs more than it saves.
+// shared is the size of an array, in bytes, from which on several goroutines copy it. Below this size, or if steps are
+// so cheap that one goroutine does them all, sharing the work costs more than it saves.
 const shared = 128 << 10
 
 // gather copies n elements of each row of v's observations, beginning with element at, to dst.
@@ -107,8 +108,8 @@ func (h *Handle) gather(dst []byte, v view, at, n int) {
 	h.gatherShared(dst, v, at, n)
 }
 
-// gatherShared is gather by as many goroutines as step the environments. It is a function of its own because its closure
-// makes every call allocate.
+// gatherShared is gather by as many goroutines as step the environments. It is a function of its own because its
+// closure makes every call allocate.
 func (h *Handle) gatherShared(dst []byte, v view, at, n int) {
 	parts := h.pace.workers
 	each := (v.k + parts - 1) / parts

@@ -84,8 +84,8 @@ func (h *Handle) doReset(ctx context.Context, q request, w *wire.Writer) error {
 	return nil
 }
 
-// fetch returns an error if one of rows is out and so cannot be reset. After poison it first receives everything that is
-// out, since those results belong to abandoned requests.
+// fetch returns an error if one of rows is out and so cannot be reset. After poison it first receives everything that
+// is out, since those results belong to abandoned requests.
 func (h *Handle) fetch(ctx context.Context, rows []int) error {
 	if h.stray {
 		// Failures of rows do not matter here, since the reset ends them or finds them again. Only a timeout does.
@@ -100,8 +100,8 @@ func (h *Handle) fetch(ctx context.Context, rows []int) error {
 	return nil
 }
 
-// refused returns the error of a reset in which an environment does not have the episode that its options name. A row that
-// has no episode although its options name none has failed by itself.
+// refused returns the error of a reset in which an environment does not have the episode that its options name. A row
+// that has no episode although its options name none has failed by itself.
 func (h *Handle) refused(done error) *wire.Error {
 	list := flat(done)
 	var e *wire.Error
@@ -185,7 +185,8 @@ func (h *Handle) options(v any, k int) (*options, *wire.Error) {
 		return &options{one: one}, nil
 	case []any:
 		if len(v) != k {
-			return nil, wire.Errorf(wire.BadRequest, "field options has %s for %s", plain.Count(len(v), "entry", "entries"), plain.Count(k, "environment", "environments"))
+			return nil, wire.Errorf(wire.BadRequest, "field options has %s for %s", plain.Count(len(v), "entry", "entries"),
+				plain.Count(k, "environment", "environments"))
 		}
 		all := &options{each: make([]*option, k)}
 		for p, x := range v {
@@ -203,7 +204,8 @@ func (h *Handle) options(v any, k int) (*options, *wire.Error) {
 		}
 		return all, nil
 	}
-	return nil, wire.Errorf(wire.BadRequest, "field options, want a map, or a list of maps with one for each environment asked")
+	return nil, wire.Errorf(wire.BadRequest,
+		"field options, want a map, or a list of maps with one for each environment asked")
 }
 
 func (h *Handle) option(m wire.Map) (*option, *wire.Error) {
@@ -212,7 +214,8 @@ func (h *Handle) option(m wire.Map) (*option, *wire.Error) {
 		switch p.Key {
 		case "split", "window", "task":
 		default:
-			return nil, &wire.Error{Code: wire.BadRequest, Msg: "field options", Got: quoted(p.Key), Want: "split, window and task"}
+			return nil, &wire.Error{Code: wire.BadRequest, Msg: "field options", Got: quoted(p.Key),
+				Want: "split, window and task"}
 		}
 	}
 	f := wire.Fields{Map: m}
@@ -271,7 +274,8 @@ func (h *Handle) task(v any) ([]float64, *wire.Error) {
 	for _, f := range spec {
 		for range f.Len() {
 			if x := task[at]; !(x >= float64(f.Low) && x <= float64(f.High)) {
-				return nil, &wire.Error{Code: wire.BadRequest, Msg: "a task: " + f.Name, Got: fmt.Sprint(x), Want: fmt.Sprintf("%v to %v", f.Low, f.High)}
+				return nil, &wire.Error{Code: wire.BadRequest, Msg: "a task: " + f.Name, Got: fmt.Sprint(x),
+					Want: fmt.Sprintf("%v to %v", f.Low, f.High)}
 			}
 			at++
 		}

@@ -83,7 +83,8 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		{wire.Map{field("windw", 3)}, `bad_request: field options; got "windw"; want split, window and task`},
 		{wire.Map{field("split", 3)}, "bad_request: field split; got an integer; want a string"},
 		{wire.Map{field("window", -2)}, "bad_request: field window; got -2; want a whole number from -1 to 2147483647"},
-		{wire.Map{field("window", "first")}, "bad_request: field window; got a string; want a whole number from -1 to 2147483647"},
+		{wire.Map{field("window", "first")},
+			"bad_request: field window; got a string; want a whole number from -1 to 2147483647"},
 		{wire.Map{field("task", []float64{1})}, "bad_request: a task; got 1 number; want 3 numbers"},
 		{wire.Map{field("task", 7)}, "bad_request: a task; got 7; want 3 numbers"},
 		{wire.Map{field("task", []any{1, 0, "x"})}, `bad_request: a task; got "x"; want 3 numbers`},
@@ -97,13 +98,14 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	is(t, "nothing was reset", at(d.pass(2, 1), "obs", "aa"), 0, 1, 1, 1)
 	d = newDriver(t, toys(nil))
 	d.open("Bare-v3")
-	if e := d.fails(wire.Unsupported, wire.OpReset, field("options", wire.Map{field("task", []float64{1})})); e.Msg != "Bare-v3 has no tasks" {
+	if e := d.fails(wire.Unsupported, wire.OpReset, field("options", wire.Map{field("task", []float64{1})})); e.Msg !=
+		"Bare-v3 has no tasks" {
 		t.Error(e.Error())
 	}
 }
 
-// Asking for an episode that an environment does not have is an error that changes nothing, not even in the environments
-// that have theirs.
+// Asking for an episode that an environment does not have is an error that changes nothing, not even in the
+// environments that have theirs.
 func TestAnEpisodeThatDoesNotExistChangesNothing(t *testing.T) {
 	d := newDriver(t, toys(nil))
 	d.open("Toy-v3", field("n", 4))
@@ -115,8 +117,10 @@ func TestAnEpisodeThatDoesNotExistChangesNothing(t *testing.T) {
 	}
 	for _, seed := range []any{nil, 70} {
 		e := d.fails(wire.BadRequest, wire.OpReset, field("seed", seed),
-			field("options", []any{wire.Map{field("window", 3)}, wire.Map{field("window", 8)}, wire.Map{field("split", "train")}, wire.Map{}}))
-		if want := "field options: env: no such episode: window 8, want 0 to 7"; e.Msg != want || !reflect.DeepEqual(e.Env, []int{1, 2}) {
+			field("options",
+				[]any{wire.Map{field("window", 3)}, wire.Map{field("window", 8)}, wire.Map{field("split", "train")}, wire.Map{}}))
+		if want := "field options: env: no such episode: window 8, want 0 to 7"; e.Msg != want ||
+			!reflect.DeepEqual(e.Env, []int{1, 2}) {
 			t.Errorf("%v of %v, want %s of [1 2]", e.Error(), e.Env, want)
 		}
 		for i := range 3 {
@@ -160,7 +164,8 @@ func TestATaskHoldsUntilAnotherIsSet(t *testing.T) {
 			t.Errorf("environment %d plays task %v, want %v", i, got, want)
 		}
 	}
-	ret := d.do(wire.OpCall, field("method", "set_task"), field("args", wire.Map{field("task", []any{1, 0, 0.5})}), field("ids", []int{1})).Get("ret")
+	ret := d.do(wire.OpCall, field("method", "set_task"), field("args", wire.Map{field("task", []any{1, 0, 0.5})}),
+		field("ids", []int{1})).Get("ret")
 	if !reflect.DeepEqual(ret, []any{nil}) {
 		t.Errorf("set_task answers %v", ret)
 	}
@@ -182,7 +187,8 @@ func TestATaskHoldsUntilAnotherIsSet(t *testing.T) {
 	if !reflect.DeepEqual(ret, []any{[]any{2.0, 1.0, 1.0}, nil, nil}) {
 		t.Errorf("get_task answers %v", ret)
 	}
-	d.do(wire.OpCall, field("method", "set_task"), field("args", wire.Map{field("tasks", []any{[]int{0, 0, 0}, nil})}), field("ids", []int{2, 0}))
+	d.do(wire.OpCall, field("method", "set_task"), field("args", wire.Map{field("tasks", []any{[]int{0, 0, 0}, nil})}),
+		field("ids", []int{2, 0}))
 	ret = d.do(wire.OpCall, field("method", "get_task"), field("ids", []int{0, 2})).Get("ret")
 	if !reflect.DeepEqual(ret, []any{nil, []any{0.0, 0.0, 0.0}}) {
 		t.Errorf("get_task answers %v", ret)
@@ -192,13 +198,15 @@ func TestATaskHoldsUntilAnotherIsSet(t *testing.T) {
 // A row whose environment has no episode although none was asked for by name has failed by itself: the request is not
 // refused, nobody's options are blamed, and the other rows are reset.
 func TestARowWithoutAnEpisodeDoesNotRefuseTheOthers(t *testing.T) {
-	for _, options := range []any{nil, wire.Map{}, wire.Map{field("window", -1)}, []any{wire.Map{field("window", 3)}, nil, wire.Map{field("split", "test")}}} {
+	for _, options := range []any{nil, wire.Map{}, wire.Map{field("window", -1)},
+		[]any{wire.Map{field("window", 3)}, nil, wire.Map{field("split", "test")}}} {
 		d := newDriver(t, toys(func(k int, e *toy) { e.barren = k == 1 }))
 		d.open("Toy-v3", field("n", 3))
 		m := d.do(wire.OpReset, field("seed", 10), field("options", options))
 		is(t, "obs", at(m, "obs", "aa"), 10, 0, 0, 0, 12, 0)
 		f, _ := m.Get("fault").([]any)
-		if len(f) != 1 || fmt.Sprint(f[0]) != "[{code env_fault} {msg the environment failed: env: no such episode: a barren toy} {env [1]}]" {
+		if len(f) != 1 || fmt.Sprint(f[0]) !=
+			"[{code env_fault} {msg the environment failed: env: no such episode: a barren toy} {env [1]}]" {
 			t.Errorf("options %v: fault %v", options, f)
 		}
 		d.fails(wire.EnvFault, wire.OpStep, field("a", i64s(0)), field("ids", []int{1}))

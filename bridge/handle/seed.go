@@ -29,7 +29,8 @@ func (s *seeds) of(p, i int) (uint64, bool) {
 	return s.each[p], s.given[p]
 }
 
-const seedWant = "nothing, a whole number from 0 to 2^64-1, or a list of these with one entry for each environment asked"
+const seedWant = "nothing, a whole number from 0 to 2^64-1, or a list of these with one entry for each environment " +
+	"asked"
 
 // readSeeds reads the field seed of a reset of k rows.
 func readSeeds(req wire.Map, k int) (seeds, *wire.Error) {

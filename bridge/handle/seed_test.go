@@ -43,14 +43,18 @@ func TestASeedNamesEveryRow(t *testing.T) {
 	same("nothing goes on", env.EpisodeSeed(1, 2), env.EpisodeSeed(2, 2), env.EpisodeSeed(3, 2), env.EpisodeSeed(4, 2))
 	d.do(wire.OpReset, field("seed", uint64(math.MaxUint64-1)))
 	same("at the end of the range it goes round", math.MaxUint64-1, math.MaxUint64, 0, 1)
-	d.do(wire.OpReset, field("seed", wire.Array{DType: wire.U64, Shape: []int{4}, Data: append(i64s(1, 2, 3).Data, 255, 255, 255, 255, 255, 255, 255, 255)}))
+	d.do(wire.OpReset,
+		field("seed",
+			wire.Array{DType: wire.U64, Shape: []int{4},
+				Data: append(i64s(1, 2, 3).Data, 255, 255, 255, 255, 255, 255, 255, 255)}))
 	same("an array of the largest", 1, 2, 3, math.MaxUint64)
 	d.do(wire.OpReset, field("seed", 7.0))
 	same("as JSON may have it", 7, 8, 9, 10)
 	// Episodes that autoreset begins belong to the same stream.
 	d.do(wire.OpReset, field("seed", 40))
 	d.pass(4, toyEnd+1)
-	same("the next episode", env.EpisodeSeed(40, 1), env.EpisodeSeed(41, 1), env.EpisodeSeed(42, 1), env.EpisodeSeed(43, 1))
+	same("the next episode", env.EpisodeSeed(40, 1), env.EpisodeSeed(41, 1), env.EpisodeSeed(42, 1),
+		env.EpisodeSeed(43, 1))
 }
 
 func TestARowThatWasNeverSeededTellsWhatWasDrawn(t *testing.T) {
@@ -72,7 +76,8 @@ func TestARowThatWasNeverSeededTellsWhatWasDrawn(t *testing.T) {
 	if at(m, "info", "seed") != nil {
 		t.Error("a seed is told that was not drawn")
 	}
-	is(t, "the stream goes on", at(m, "obs", "aa"), float64(env.EpisodeSeed(uint64(first), 1)%100), 0, float64(env.EpisodeSeed(8, 1)%100), 0, float64(env.EpisodeSeed(uint64(other), 1)%100), 0)
+	is(t, "the stream goes on", at(m, "obs", "aa"), float64(env.EpisodeSeed(uint64(first), 1)%100), 0,
+		float64(env.EpisodeSeed(8, 1)%100), 0, float64(env.EpisodeSeed(uint64(other), 1)%100), 0)
 	// The reported seed repeats the episode.
 	is(t, "repeated", at(d.do(wire.OpReset, field("seed", i64s(first, 8, other))), "obs", "aa"), numbers(want)...)
 

@@ -47,7 +47,8 @@ func (h *Handle) doSnapshot(q request, w *wire.Writer) error {
 	body = seal(snap.Seal(snap.Bytes(body, inner), 0), h.keys.signing())
 	// A blob that cannot be sent back is useless.
 	if most := min(h.lim.MaxFrameIn, h.lim.MaxFrameOut) - 1024; blobSize(w.Encoding(), len(body)) > most {
-		return &wire.Error{Code: wire.TooLarge, Msg: fmt.Sprintf("the snapshot of %s", plain.Count(len(rows), "environment", "environments")),
+		return &wire.Error{Code: wire.TooLarge,
+			Msg: fmt.Sprintf("the snapshot of %s", plain.Count(len(rows), "environment", "environments")),
 			Got: plain.Count(len(body), "byte", "bytes"), Want: fmt.Sprintf("at most %d: name fewer environments in ids", most)}
 	}
 	w.Reply(q.re, wire.OpSnapshot, 1+count(q.named))
@@ -93,8 +94,8 @@ func mismatch(format string, args ...any) *wire.Error {
 	return e
 }
 
-// unseal checks SHA-256 and HMAC of a blob and returns its contents. For a client that may restore foreign blobs it checks
-// only the SHA-256, which still finds damage.
+// unseal checks SHA-256 and HMAC of a blob and returns its contents. For a client that may restore foreign blobs it
+// checks only the SHA-256, which still finds damage.
 func (h *Handle) unseal(blob []byte) ([]byte, *wire.Error) {
 	if len(blob) < len(snapshotMagic)+seals || string(blob[:len(snapshotMagic)]) != snapshotMagic {
 		return nil, mismatch("field blob is no snapshot of this version")
@@ -109,7 +110,8 @@ func (h *Handle) unseal(blob []byte) ([]byte, *wire.Error) {
 		}
 	}
 	if !h.foreign {
-		return nil, wire.Errorf(wire.Forbidden, "field blob was not made by this server as it is: it is damaged, or foreign and needs the role admin")
+		return nil, wire.Errorf(wire.Forbidden,
+			"field blob was not made by this server as it is: it is damaged, or foreign and needs the role admin")
 	}
 	if want := sha256.Sum256(body); subtle.ConstantTimeCompare(want[:], sum) != 1 {
 		return nil, mismatch("field blob is damaged: its checksum differs")
@@ -171,7 +173,8 @@ func (h *Handle) parseStates(body []byte, k int) (states []savedRow, inner []byt
 		return nil, nil, mismatch("field blob is a snapshot of another environment or of other kwargs")
 	}
 	if n := rd.Int(); n != k {
-		return nil, nil, mismatch("field blob is a snapshot of %s, asked for is %s", plain.Count(n, "environment", "environments"), plain.Count(k, "environment", "environments"))
+		return nil, nil, mismatch("field blob is a snapshot of %s, asked for is %s",
+			plain.Count(n, "environment", "environments"), plain.Count(k, "environment", "environments"))
 	}
 	states = make([]savedRow, k)
 	for p := range states {
@@ -197,7 +200,8 @@ func (h *Handle) restoreFailed(err error) error {
 	var ended *vec.EndedError
 	if errors.As(err, &ended) {
 		return &wire.Error{Code: wire.SnapshotMismatch, Env: ended.Rows,
-			Msg:  "field blob has an environment at the end of its episode, where autoreset same_step never is, since it begins the next episode in the same step",
+			Msg: "field blob has an environment at the end of its episode, where autoreset same_step never is, since it " +
+				"begins the next episode in the same step",
 			Want: "a snapshot from before that end, or from after the next reset or step"}
 	}
 	e := mismatch("%v", err)

@@ -108,7 +108,8 @@ func TestAnotherHandleRestoresASnapshot(t *testing.T) {
 		return d
 	}
 	// The view, the treatment of masked actions, and whether the target was ever reset do not matter.
-	e := open(toys(nil), field("n", 2), field("kwargs", wire.Map{field("x", 1)}), field("obs", "flat"), field("autoreset", "disabled"))
+	e := open(toys(nil), field("n", 2), field("kwargs", wire.Map{field("x", 1)}), field("obs", "flat"),
+		field("autoreset", "disabled"))
 	is(t, "obs", e.do(wire.OpRestore, field("blob", blob)).Get("obs"), 10, 3, 0.5, 11, 3, 0.5)
 	m := e.pass(2, toyEnd-3)
 	is(t, "the episode's length", at(m, "info", "episode", "l"), 5, 5)
@@ -121,7 +122,8 @@ func TestAnotherHandleRestoresASnapshot(t *testing.T) {
 		"another environment": func() *driver { d := newDriver(t, toys(nil)); d.open("InvalidAction-v1"); return d }(),
 		"other kwargs":        open(toys(nil), field("n", 2), field("kwargs", wire.Map{field("x", 2)})),
 		"another number":      open(toys(nil), field("n", 3), field("kwargs", wire.Map{field("x", 1)})),
-		"a scenario by hash":  open(&testFactory{makers: toys(nil).makers, sha: "s"}, field("n", 2), field("kwargs", wire.Map{field("x", 1)})),
+		"a scenario by hash": open(&testFactory{makers: toys(nil).makers, sha: "s"}, field("n", 2),
+			field("kwargs", wire.Map{field("x", 1)})),
 	} {
 		c.do(wire.OpReset, field("seed", 1))
 		if err := c.fails(wire.SnapshotMismatch, wire.OpRestore, field("blob", blob)); err.Want == "" {
@@ -139,7 +141,8 @@ func TestAnEndedEpisodeDoesNotGoIntoSameStep(t *testing.T) {
 	blob := d.do(wire.OpSnapshot).Get("blob")
 	e := newDriver(t, toys(nil))
 	e.open("Toy-v3", field("autoreset", "same_step"))
-	if err := e.fails(wire.SnapshotMismatch, wire.OpRestore, field("blob", blob)); !strings.Contains(err.Msg, "at the end of its episode") {
+	if err := e.fails(wire.SnapshotMismatch, wire.OpRestore, field("blob", blob)); !strings.Contains(err.Msg,
+		"at the end of its episode") {
 		t.Error(err.Error())
 	}
 }
@@ -232,7 +235,8 @@ func TestASnapshotIsSigned(t *testing.T) {
 	sum := sha256.Sum256(blob[:n-64])
 	m := hmac.New(sha256.New, d.o.Key.signing())
 	m.Write(blob[:n-32])
-	if !bytes.Equal(sum[:], blob[n-64:n-32]) || !bytes.Equal(m.Sum(nil), blob[n-32:]) || !strings.HasPrefix(string(blob), "clustergym bridge snapshot 1\n") {
+	if !bytes.Equal(sum[:], blob[n-64:n-32]) || !bytes.Equal(m.Sum(nil), blob[n-32:]) ||
+		!strings.HasPrefix(string(blob), "clustergym bridge snapshot 1\n") {
 		t.Errorf("blob %q", blob)
 	}
 	if again := d.do(wire.OpSnapshot).Get("blob").([]byte); !bytes.Equal(again, blob) {
@@ -280,8 +284,9 @@ func TestAFailedRowCanBeRestored(t *testing.T) {
 	}
 }
 
-// Every mode takes the snapshots of every mode, but for ended rows in same_step, which are refused with the reason. What the
-// restored row shows says how it goes on: te or tr mean that its episode is over, as in a reply to a step in that mode.
+// Every mode takes the snapshots of every mode, but for ended rows in same_step, which are refused with the reason.
+// What the restored row shows says how it goes on: te or tr mean that its episode is over, as in a reply to a step in
+// that mode.
 func TestSnapshotsAcrossModes(t *testing.T) {
 	modes := []string{"next_step", "same_step", "disabled"}
 	open := func(mode string) *driver {
@@ -313,7 +318,8 @@ func TestSnapshotsAcrossModes(t *testing.T) {
 					}
 					if state == "ended" && from != "same_step" && to == "same_step" {
 						err := e.fails(wire.SnapshotMismatch, wire.OpRestore, field("blob", blob))
-						if want := "at the end of its episode"; !strings.Contains(err.Msg, want) || !strings.Contains(err.Msg, "same_step") || !reflect.DeepEqual(err.Env, []int{0}) {
+						if want := "at the end of its episode"; !strings.Contains(err.Msg, want) ||
+							!strings.Contains(err.Msg, "same_step") || !reflect.DeepEqual(err.Env, []int{0}) {
 							t.Errorf("%s: %v of %v, want %q", name, err.Error(), err.Env, want)
 						}
 						if target == "fresh" {

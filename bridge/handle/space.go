@@ -64,7 +64,8 @@ var textSize = map[wire.DType]int{
 // overhead bounds the size of an array without its data: its key, the header and its padding, or msgpack-numpy's keys.
 const overhead = 128
 
-// largestReply bounds the bytes of a reply about n environments. The largest is that of a step in which every episode ends.
+// largestReply bounds the bytes of a reply about n environments. The largest is that of a step in which every episode
+// ends.
 func (h *Handle) largestReply(n int, enc wire.Encoding) int {
 	total := 1024
 	add := func(d wire.DType, rows, each int, name string) {
@@ -104,8 +105,8 @@ func (h *Handle) largestReply(n int, enc wire.Encoding) int {
 	return total
 }
 
-// gatherF32 writes n elements of each of k rows of src, beginning with element at, to dst. rows selects them, nil meaning
-// the first k.
+// gatherF32 writes n elements of each of k rows of src, beginning with element at, to dst. rows selects them, nil
+// meaning the first k.
 func gatherF32(dst []byte, src []float32, stride, at, n, k int, rows []int) {
 	if rows == nil && n == stride {
 		wire.PutF32(dst, src[:k*n])

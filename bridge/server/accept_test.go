@@ -53,7 +53,8 @@ func TestABrokenListenerEndsTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Serve(t.Context(), nopListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}); err == nil || !strings.Contains(err.Error(), "no more connections") {
+	if err := s.Serve(t.Context(), nopListener{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}); err == nil ||
+		!strings.Contains(err.Error(), "no more connections") {
 		t.Errorf("Serve: %v", err)
 	}
 }

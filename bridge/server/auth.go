@@ -25,7 +25,8 @@ func digests(tokens []Token) []digest {
 	return out
 }
 
-// everyone is what clients may do if the server has no tokens. Draining is excluded, since any web page could ask for it.
+// everyone is what clients may do if the server has no tokens. Draining is excluded, since any web page could ask for
+// it.
 const everyone = RoleRead | RoleEnv
 
 // roleOf returns what the holder of secret may do, 0 if it is not a token.

@@ -54,8 +54,8 @@ func (cheaps) Make(_ context.Context, _ string, _ wire.Map, n int) (*Made, error
 	return m, nil
 }
 
-// BenchmarkRoundTrip steps n environments over loopback, with inflight requests always under way. Client and server are in
-// one process, and the client does next to nothing.
+// BenchmarkRoundTrip steps n environments over loopback, with inflight requests always under way. Client and server are
+// in one process, and the client does next to nothing.
 func BenchmarkRoundTrip(b *testing.B) {
 	for _, c := range []struct{ n, inflight int }{{1, 1}, {64, 1}, {1024, 1}, {1, 2}, {64, 2}} {
 		for _, resume := range []bool{false, true} {

@@ -91,27 +91,33 @@ func (c Config) Validate() error {
 			"an origin as browsers send it, as \"https://example.org\", or \"*\"")
 	}
 	l.Add((c.TLSCert == "") == (c.TLSKey == ""), "tls_cert", c.TLSCert, "a certificate and its key together")
-	l.Add(c.ClientCA == "" || c.TLSCert != "", "client_ca", c.ClientCA, "client certificates only together with tls_cert and tls_key")
+	l.Add(c.ClientCA == "" || c.TLSCert != "", "client_ca", c.ClientCA,
+		"client certificates only together with tls_cert and tls_key")
 	const most = 1 << 30
 	for _, f := range []struct {
 		key        string
 		got, least int
 	}{
 		{"max_sessions", c.MaxSessions, 1}, {"max_handles", c.MaxHandles, 1}, {"max_envs", c.MaxEnvs, 1},
-		{"max_inflight", c.MaxInflight, 1}, {"max_frame_in", c.MaxFrameIn, 1 << 10}, {"max_frame_out", c.MaxFrameOut, 1 << 10},
+		{"max_inflight", c.MaxInflight, 1}, {"max_frame_in", c.MaxFrameIn, 1 << 10},
+		{"max_frame_out", c.MaxFrameOut, 1 << 10},
 		{"workers", c.Workers, 0},
 	} {
-		l.Add(f.got >= f.least && f.got <= most, f.key, f.got, "a whole number from "+strconv.Itoa(f.least)+" to "+strconv.Itoa(most))
+		l.Add(f.got >= f.least && f.got <= most, f.key, f.got,
+			"a whole number from "+strconv.Itoa(f.least)+" to "+strconv.Itoa(most))
 	}
-	l.Add(c.Memory == 0 || c.Memory >= leastMemory, "memory", c.Memory, "a number of bytes from "+strconv.Itoa(leastMemory)+", or 0 for a share of the machine's")
+	l.Add(c.Memory == 0 || c.Memory >= leastMemory, "memory", c.Memory,
+		"a number of bytes from "+strconv.Itoa(leastMemory)+", or 0 for a share of the machine's")
 	l.Add(c.MaxInflight <= 1<<10, "max_inflight", c.MaxInflight, "at most 1024 requests")
 	for _, d := range []struct {
 		key    string
 		got    time.Duration
 		mayBe0 bool
 	}{
-		{"hello_timeout", c.HelloTimeout, false}, {"idle_timeout", c.IdleTimeout, false}, {"resume_window", c.ResumeWindow, true},
-		{"step_timeout", c.StepTimeout, false}, {"drain_timeout", c.DrainTimeout, true}, {"ping_interval", c.PingInterval, true},
+		{"hello_timeout", c.HelloTimeout, false}, {"idle_timeout", c.IdleTimeout, false},
+		{"resume_window", c.ResumeWindow, true},
+		{"step_timeout", c.StepTimeout, false}, {"drain_timeout", c.DrainTimeout, true},
+		{"ping_interval", c.PingInterval, true},
 		{"write_timeout", c.WriteTimeout, false},
 	} {
 		if d.mayBe0 {

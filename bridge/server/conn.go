@@ -282,7 +282,8 @@ func (c *conn) watch() {
 		}
 		if now >= idle {
 			c.srv.met.reaped.Add(1)
-			_ = c.shut(wire.CloseExpired, fmt.Sprintf("nothing received for %v: connect again, and ping while idle", cfg.IdleTimeout))
+			_ = c.shut(wire.CloseExpired,
+				fmt.Sprintf("nothing received for %v: connect again, and ping while idle", cfg.IdleTimeout))
 			continue
 		}
 		if cfg.PingInterval > 0 {

@@ -17,6 +17,6 @@
 //     interrupted, so its call is abandoned: the late result is dropped, and the handle is unusable until the call
 //     returns.
 //
-// This package is about connections, sessions and the order of messages. Package handle is about what an operation does to
-// environments.
+// This package is about connections, sessions and the order of messages. Package handle is about what an operation does
+// to environments.
 package server

@@ -33,8 +33,8 @@ func (s *Server) drainSessions() {
 	<-told // returns even if a client does not read, since all connections are closed now
 }
 
-// waitFor waits until left returns 0 or the time is over, and returns the last value of left. It holds the server's lock
-// while it calls left.
+// waitFor waits until left returns 0 or the time is over, and returns the last value of left. It holds the server's
+// lock while it calls left.
 func (s *Server) waitFor(limit time.Duration, left func() int) int {
 	over := time.After(limit)
 	for {
@@ -88,7 +88,8 @@ func (s *Server) finish() error {
 	case <-all:
 		return nil
 	case <-time.After(limit):
-		err := fmt.Errorf("server: %d environments were left behind: a call has not come back %v after its context ended", s.met.envs.Load(), limit)
+		err := fmt.Errorf("server: %d environments were left behind: a call has not come back %v after its context ended",
+			s.met.envs.Load(), limit)
 		s.log.Error("not everything has ended", "error", err)
 		return err
 	}

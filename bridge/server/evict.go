@@ -6,12 +6,12 @@ import (
 	"clustergym/bridge/wire"
 )
 
-// A server that is full makes room for a new session as long as one is parked. What a session would lose decides who goes:
-// one without a handle loses nothing, so that empty hellos, however many, push out no session whose client is about to come
-// back to its environments.
+// A server that is full makes room for a new session as long as one is parked. What a session would lose decides who
+// goes: one without a handle loses nothing, so that empty hellos, however many, push out no session whose client is
+// about to come back to its environments.
 
-// emptyGrace is how long a session without a handle may have its connection in any case: its client has just said hello,
-// and opens something next.
+// emptyGrace is how long a session without a handle may have its connection in any case: its client has just said
+// hello, and opens something next.
 const emptyGrace = 50 * time.Millisecond
 
 // needless is the reason of a close frame for a session that has nothing to lose.

@@ -197,7 +197,8 @@ func TestDamagedRequestsAreAnsweredAndTheServerLives(t *testing.T) {
 	hd := p.open(2)
 	kinds := []wire.Map{
 		m("op", "step", "h", hd, "a", act(0, 2)), m("op", "reset", "h", hd, "seed", []any{1, nil}, "options", m("window", 3)),
-		m("op", "open", "env", "Walk-v1", "n", 2, "kwargs", m("x", 1), "info", []any{"a"}), m("op", "masks", "h", hd, "ids", []any{0}),
+		m("op", "open", "env", "Walk-v1", "n", 2, "kwargs", m("x", 1), "info",
+			[]any{"a"}), m("op", "masks", "h", hd, "ids", []any{0}),
 		m("op", "restore", "h", hd, "blob", make([]byte, 60)), m("op", "call", "h", hd, "method", "get_task", "args", m()),
 		m("op", "ping", "t", m("a", []any{1, 2.5, "x"})), m("op", "snapshot", "h", hd), m("op", "recv", "h", hd),
 	}
@@ -264,7 +265,8 @@ func TestAClientThatDoesNotReadIsHeldBackAndThenDropped(t *testing.T) {
 	var err error
 	for err == nil && sent < 1e6 {
 		step.Reset()
-		step.Value(m("op", "step", "id", p.next, "h", hd, "a", wire.Array{DType: wire.I32, Shape: []int{4096}, Data: make([]byte, 4*4096)}))
+		step.Value(m("op", "step", "id", p.next, "h", hd, "a",
+			wire.Array{DType: wire.I32, Shape: []int{4096}, Data: make([]byte, 4*4096)}))
 		p.next++
 		err = p.raw(step.Bytes())
 		sent++
@@ -292,7 +294,8 @@ func TestAWriteThatIsBlockedEndsWithTheServer(t *testing.T) {
 		w := wire.NewWriter(wire.Ext)
 		for id := uint32(100); ; id++ {
 			w.Reset()
-			w.Value(m("op", "step", "id", id, "h", hd, "a", wire.Array{DType: wire.I32, Shape: []int{4096}, Data: make([]byte, 4*4096)}))
+			w.Value(m("op", "step", "id", id, "h", hd, "a",
+				wire.Array{DType: wire.I32, Shape: []int{4096}, Data: make([]byte, 4*4096)}))
 			if p.raw(w.Bytes()) != nil {
 				return
 			}

@@ -27,8 +27,8 @@ import (
 // patience is how long a test waits for what must happen.
 const patience = 40 * time.Second
 
-// walk is an environment whose observation is the number of its steps and whose episodes last five. The test decides what
-// it does at actions 1 and 2.
+// walk is an environment whose observation is the number of its steps and whose episodes last five. The test decides
+// what it does at actions 1 and 2.
 type walk struct {
 	hooks *hooks
 	steps int
@@ -167,7 +167,8 @@ func serve(t *testing.T, cfg Config) *host {
 func serveOn(t *testing.T, cfg Config, through func(net.Listener) net.Listener) *host {
 	t.Helper()
 	log := &bytes.Buffer{}
-	return serveThrough(t, cfg, log, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), through)
+	return serveThrough(t, cfg, log, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		through)
 }
 
 func serveLogging(t *testing.T, cfg Config, text *bytes.Buffer, log *slog.Logger) *host {
@@ -175,7 +176,8 @@ func serveLogging(t *testing.T, cfg Config, text *bytes.Buffer, log *slog.Logger
 	return serveThrough(t, cfg, text, log, func(l net.Listener) net.Listener { return l })
 }
 
-func serveThrough(t *testing.T, cfg Config, text *bytes.Buffer, log *slog.Logger, through func(net.Listener) net.Listener) *host {
+func serveThrough(t *testing.T, cfg Config, text *bytes.Buffer, log *slog.Logger,
+	through func(net.Listener) net.Listener) *host {
 	t.Helper()
 	h := &host{t: t, hooks: &hooks{}, done: make(chan struct{}), log: text}
 	s, err := New(cfg, walks{h.hooks}, log)
@@ -438,8 +440,8 @@ func shown(t *testing.T, v wire.Map) float64 {
 	return 0
 }
 
-// closedWith reads to the end of the connection, which must have the code, and returns the reason. Messages before it are
-// skipped.
+// closedWith reads to the end of the connection, which must have the code, and returns the reason. Messages before it
+// are skipped.
 func (p *peer) closedWith(code int) string {
 	p.t.Helper()
 	for {

@@ -69,7 +69,8 @@ func (c *conn) hello(b []byte) (*session, error) {
 	c.greeted.Store(true)
 	c.own = c.log.With("session", s.id)
 	client, _ := m.Get("client").(wire.Map)
-	c.own.Info("session", "resumed", g.resume != nil, "client_name", named(client, "name"), "client_version", named(client, "version"),
+	c.own.Info("session", "resumed", g.resume != nil, "client_name", named(client, "name"), "client_version",
+		named(client, "version"),
 		"client_lang", named(client, "lang"), "enc", c.enc.String())
 	return s, nil
 }
@@ -94,7 +95,8 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 		return nil, bad(f.Err)
 	}
 	if op != wire.OpHello || id != 1 {
-		return nil, c.shut(wire.CloseBadHello, fmt.Sprintf("begin with op hello and id 1, not with op %.40q and id %d", op, id))
+		return nil, c.shut(wire.CloseBadHello,
+			fmt.Sprintf("begin with op hello and id 1, not with op %.40q and id %d", op, id))
 	}
 	g := &greeting{role: c.role}
 	if g.role == 0 {
@@ -119,8 +121,9 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 		return nil, c.shut(wire.CloseBadHello, "hello: proto is [least, most], the versions that the client speaks")
 	}
 	if proto[0] > wire.Proto || proto[1] < wire.Proto {
-		return nil, c.shut(wire.CloseNoVersion, fmt.Sprintf("the client speaks protocol %d to %d, this server %d to %d: update the older one",
-			proto[0], proto[1], wire.Proto, wire.Proto))
+		return nil, c.shut(wire.CloseNoVersion,
+			fmt.Sprintf("the client speaks protocol %d to %d, this server %d to %d: update the older one",
+				proto[0], proto[1], wire.Proto, wire.Proto))
 	}
 	g.offered = f.Strs("enc", []string{c.enc.String()})
 	feat := f.Strs("feat", nil)
@@ -129,8 +132,9 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 		return nil, bad(f.Err)
 	}
 	if !c.choose(g.offered) {
-		return nil, c.shut(wire.CloseNoVersion, fmt.Sprintf("no common encoding in %.40q: ask for ext or mpnp in %s, json in %s",
-			g.offered, wire.SubMsgpack, wire.SubJSON))
+		return nil, c.shut(wire.CloseNoVersion,
+			fmt.Sprintf("no common encoding in %.40q: ask for ext or mpnp in %s, json in %s",
+				g.offered, wire.SubMsgpack, wire.SubJSON))
 	}
 	for i, name := range featureNames {
 		if slices.Contains(feat, name) {

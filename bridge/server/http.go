@@ -28,7 +28,8 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.HandleFunc("GET /v1/version", s.version)
 	mux.HandleFunc("GET /v1/envs", s.needs(RoleEnv, s.list))
-	mux.HandleFunc("GET /metrics", s.needs(RoleRead, promhttp.HandlerFor(s.met.registry, promhttp.HandlerOpts{}).ServeHTTP))
+	mux.HandleFunc("GET /metrics",
+		s.needs(RoleRead, promhttp.HandlerFor(s.met.registry, promhttp.HandlerOpts{}).ServeHTTP))
 	mux.HandleFunc("POST /v1/drain", s.needs(RoleAdmin, s.askDrain))
 	return mux
 }
@@ -118,7 +119,8 @@ func (s *Server) websocket(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if offered := websocket.Subprotocols(r); len(offered) > 0 && !slices.ContainsFunc(offered, spoken) {
-		http.Error(w, "no common subprotocol: this server speaks "+wire.SubMsgpack+" and "+wire.SubJSON, http.StatusBadRequest)
+		http.Error(w, "no common subprotocol: this server speaks "+wire.SubMsgpack+" and "+wire.SubJSON,
+			http.StatusBadRequest)
 		return
 	}
 	if !s.admit() {

@@ -47,7 +47,8 @@ func TestThePagesBesideTheWebsocket(t *testing.T) {
 		Server struct{ Name, Version, Commit string }
 		Proto  []int
 	}
-	if err := json.Unmarshal([]byte(body), &version); err != nil || version.Server.Version != "1.2.3" || len(version.Proto) != 2 {
+	if err := json.Unmarshal([]byte(body), &version); err != nil || version.Server.Version != "1.2.3" ||
+		len(version.Proto) != 2 {
 		t.Errorf("version: %v %s", err, body)
 	}
 	_, body = h.get("/v1/envs", "")
@@ -63,7 +64,8 @@ func TestThePagesBesideTheWebsocket(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Envs) != 1 {
 		t.Fatalf("envs: %v %s", err, body)
 	}
-	if e := list.Envs[0]; e.ID != "Walk-v1" || e.SHA != "cafe" || e.Steps != 5 || e.Obs["t"] != "dict" || e.Act["t"] != "discrete" {
+	if e := list.Envs[0]; e.ID != "Walk-v1" || e.SHA != "cafe" || e.Steps != 5 || e.Obs["t"] != "dict" ||
+		e.Act["t"] != "discrete" {
 		t.Errorf("envs: %s", body)
 	}
 	for path, want := range map[string]int{"/": 404, "/v1/ws": 400, "/v2/ws": 404} {
@@ -99,7 +101,8 @@ func TestTheMetricsCountWhatHappens(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		`clustergym_bytes_total{direction="in"}`, `clustergym_bytes_total{direction="out"}`, "clustergym_steps_total", "clustergym_resets_total",
+		`clustergym_bytes_total{direction="in"}`, `clustergym_bytes_total{direction="out"}`, "clustergym_steps_total",
+		"clustergym_resets_total",
 		"clustergym_batch_envs_sum", "go_goroutines", "process_open_fds",
 	} {
 		if got := h.metric(name, ""); got == "0" || strings.HasPrefix(got, "no ") {
@@ -115,7 +118,8 @@ func TestTheMetricsCountWhatHappens(t *testing.T) {
 func TestTokensOpenWhatTheirRoleAllows(t *testing.T) {
 	t.Parallel()
 	cfg := quick()
-	cfg.Tokens = []Token{{RoleRead, "reader"}, {RoleEnv, "player"}, {RoleAdmin, "boss"}, {RoleRead, "both"}, {RoleEnv, "both"}}
+	cfg.Tokens = []Token{{RoleRead, "reader"}, {RoleEnv, "player"}, {RoleAdmin, "boss"}, {RoleRead, "both"},
+		{RoleEnv, "both"}}
 	h := serve(t, cfg)
 	for path, open := range map[string]string{
 		"/healthz": "  reader player boss both wrong", "/readyz": "  reader player boss both wrong",
@@ -156,7 +160,8 @@ func TestEveryWrongTokenGetsTheSameAnswer(t *testing.T) {
 	if status != http.StatusUnauthorized {
 		t.Fatalf("a wrong token: %d", status)
 	}
-	for _, auth := range []string{"Bearer ", "Bearer", "Basic player", "Bearer playe", "Bearer player2", "player", "Bearer " + strings.Repeat("a", 5000)} {
+	for _, auth := range []string{"Bearer ", "Bearer", "Basic player", "Bearer playe", "Bearer player2", "player",
+		"Bearer " + strings.Repeat("a", 5000)} {
 		if status, text := upgrade(auth); status != http.StatusUnauthorized || text != first {
 			t.Errorf("%q: %d %q", auth, status, text)
 		}
@@ -217,7 +222,8 @@ func TestTheServerPicksTheSubprotocol(t *testing.T) {
 	if _, resp, err := h.dial("gbp.v9.cbor", nil); err == nil || resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("an unknown subprotocol: %v, %v", resp, err)
 	}
-	if got := mustDial(t, h, http.Header{"Sec-WebSocket-Protocol": {"gbp.v1.json, x, gbp.v1.msgpack"}}); got != wire.SubMsgpack {
+	if got := mustDial(t, h, http.Header{"Sec-WebSocket-Protocol": {"gbp.v1.json, x, gbp.v1.msgpack"}}); got !=
+		wire.SubMsgpack {
 		t.Errorf("it picks %q", got)
 	}
 }
@@ -240,7 +246,8 @@ func papers(t *testing.T, name string) (cert, key string, pair tls.Certificate) 
 	}
 	now := time.Now()
 	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-time.Hour),
+		NotAfter:    now.Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
@@ -312,7 +319,8 @@ func TestTheServerAsksForClientCertificates(t *testing.T) {
 	for name, c := range map[string]struct {
 		certs []tls.Certificate
 		ok    bool
-	}{"none": {nil, false}, "a stranger's": {[]tls.Certificate{foreign}, false}, "the right one": {[]tls.Certificate{mine}, true}} {
+	}{"none": {nil, false}, "a stranger's": {[]tls.Certificate{foreign}, false},
+		"the right one": {[]tls.Certificate{mine}, true}} {
 		h.tls = &tls.Config{RootCAs: trusting(pair), Certificates: c.certs}
 		p, _, err := h.dial(wire.SubMsgpack, nil)
 		if (err == nil) != c.ok {
@@ -329,12 +337,14 @@ func TestCertificatesThatCannotBeReadAreToldByFile(t *testing.T) {
 	cert, key, _ := papers(t, "server")
 	missing := filepath.Join(t.TempDir(), "missing.pem")
 	for name, c := range map[string]struct{ cert, key, ca, want string }{
-		"missing": {missing, key, "", missing}, "a key as certificate": {key, key, "", key}, "missing CA": {cert, key, missing, missing},
+		"missing": {missing, key, "", missing}, "a key as certificate": {key, key, "", key},
+		"missing CA":  {cert, key, missing, missing},
 		"a key as CA": {cert, key, key, "holds no certificate"},
 	} {
 		cfg := quick()
 		cfg.TLSCert, cfg.TLSKey, cfg.ClientCA = c.cert, c.key, c.ca
-		if _, err := New(cfg, walks{&hooks{}}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := New(cfg, walks{&hooks{}}, slog.New(slog.DiscardHandler)); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -380,9 +390,11 @@ func TestConfigFaultsAreToldAtOnce(t *testing.T) {
 	}
 	cfg := DefaultConfig()
 	cfg.TLSCert, cfg.MaxSessions, cfg.MaxInflight, cfg.StepTimeout, cfg.ResumeWindow = "x", 0, 5000, 0, -1
-	cfg.Tokens, cfg.AllowOrigin = []Token{{0, "a"}, {RoleEnv, ""}}, []string{"https://fine.example", "https://page.example/"}
+	cfg.Tokens, cfg.AllowOrigin = []Token{{0, "a"}, {RoleEnv, ""}},
+		[]string{"https://fine.example", "https://page.example/"}
 	err := cfg.Validate()
-	for _, key := range []string{"tls_cert", "max_sessions", "max_inflight", "step_timeout", "resume_window", "tokens", "allow_origin"} {
+	for _, key := range []string{"tls_cert", "max_sessions", "max_inflight", "step_timeout", "resume_window", "tokens",
+		"allow_origin"} {
 		if err == nil || !strings.Contains(err.Error(), key+": got ") {
 			t.Errorf("%s is not among %v", key, err)
 		}

@@ -9,9 +9,9 @@ import (
 	"clustergym/bridge/wire"
 )
 
-// ring holds the last replies of one lane, each in the buffer that it was written to, so that keeping them costs nothing.
-// It has one slot more than it keeps replies: the slot being written. The session's lock guards everything but the
-// contents of that slot.
+// ring holds the last replies of one lane, each in the buffer that it was written to, so that keeping them costs
+// nothing. It has one slot more than it keeps replies: the slot being written. The session's lock guards everything but
+// the contents of that slot.
 type ring struct {
 	slots []slot
 	at    int // the slot being written
@@ -85,10 +85,10 @@ func (s *session) rings() []*lane {
 	return out
 }
 
-// unacknowledged returns the kept replies that the client has not received, in the order of the requests. last
-// says by handle which replies it has received. Some replies have no entry of their own in last: those without a handle,
-// those of a closed handle that last does not list, and those that named the handle (to open). They count as received up
-// to last[0] or, if that is missing, up to the newest reply in last.
+// unacknowledged returns the kept replies that the client has not received, in the order of the requests. last says by
+// handle which replies it has received. Some replies have no entry of their own in last: those without a handle, those
+// of a closed handle that last does not list, and those that named the handle (to open). They count as received up to
+// last[0] or, if that is missing, up to the newest reply in last.
 func (s *session) unacknowledged(last map[uint32]uint32) []reply {
 	var out []reply
 	newest, there := last[0]

@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// keyRounds makes guessing an admin token from a signed snapshot slow. Deriving the key takes some tens of milliseconds,
-// once for a set of tokens.
+// keyRounds makes guessing an admin token from a signed snapshot slow. Deriving the key takes some tens of
+// milliseconds, once for a set of tokens.
 const keyRounds = 1 << 17
 
-// snapshotKey returns what derives the key that signs snapshots under tokens. It depends only on the tokens of role admin,
-// in any order, so a restarted server and one with other players sign alike. Players do not know these tokens, so they
-// cannot sign for the server, and a client that knows one may restore foreign snapshots anyway. If no token has that role, the key
-// depends on all tokens; then a player who knows all of them can sign. Without tokens the key is drawn.
+// snapshotKey returns what derives the key that signs snapshots under tokens. It depends only on the tokens of role
+// admin, in any order, so a restarted server and one with other players sign alike. Players do not know these tokens,
+// so they cannot sign for the server, and a client that knows one may restore foreign snapshots anyway. If no token has
+// that role, the key depends on all tokens; then a player who knows all of them can sign. Without tokens the key is
+// drawn.
 func snapshotKey(tokens []Token) func() []byte {
 	var secrets []string
 	for _, t := range tokens {
@@ -45,8 +46,8 @@ func snapshotKey(tokens []Token) func() []byte {
 	}
 }
 
-// rekey signs later snapshots under tokens. Snapshots that were signed under the tokens before are still restored, until the
-// server ends.
+// rekey signs later snapshots under tokens. Snapshots that were signed under the tokens before are still restored,
+// until the server ends.
 func (s *Server) rekey(tokens []Token) {
 	if len(tokens) > 0 {
 		s.key.Change(snapshotKey(tokens))

@@ -20,7 +20,8 @@ func TestSnapshotsSurviveRestartsAndNewTokens(t *testing.T) {
 		p.must("open", "env", "CartPole-v1")
 		return &player{p}
 	}
-	admin, admin2, a, b := Token{RoleAdmin, "boss"}, Token{RoleAdmin | RoleEnv, "chief"}, Token{RoleEnv, "a"}, Token{RoleEnv, "b"}
+	admin, admin2, a, b := Token{RoleAdmin, "boss"}, Token{RoleAdmin | RoleEnv, "chief"}, Token{RoleEnv, "a"},
+		Token{RoleEnv, "b"}
 
 	first := start(admin, admin2, a)
 	p := open(first, "a")

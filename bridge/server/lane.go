@@ -25,9 +25,9 @@ type request struct {
 // lane executes the requests to one handle in order: its goroutine takes them from a queue and writes the replies. The
 // first request is the open. If a call takes too long, another goroutine takes the lane over (watchdog.go).
 //
-// Waking the lane's goroutine takes longer than many steps. So the reading goroutine executes a request itself if none is
-// queued and the previous one was short (claim); reader.go says which goroutine reads meanwhile. Only the goroutine that
-// holds the turn executes.
+// Waking the lane's goroutine takes longer than many steps. So the reading goroutine executes a request itself if none
+// is queued and the previous one was short (claim); reader.go says which goroutine reads meanwhile. Only the goroutine
+// that holds the turn executes.
 type lane struct {
 	s     *session
 	h     uint32
@@ -41,8 +41,9 @@ type lane struct {
 	call    call // of the goroutine that holds the turn
 	brief   bool // the last call was short
 	timer   *time.Timer
-	armed   bool   // timer runs; it keeps running after a call, because an idle expiry costs less than arming it for every call
-	stuck   *stuck // the abandoned call, nil = none; changed only by the holder of the turn
+	// timer runs; it keeps running after a call, because an idle expiry costs less than arming it for every call
+	armed bool
+	stuck *stuck // the abandoned call, nil = none; changed only by the holder of the turn
 
 	// turn is held from before a request is executed until its reply is written, and guards the fields below. It must
 	// not be waited for while holding the session's lock.
@@ -76,7 +77,8 @@ func (s *session) newLane() (*lane, *wire.Error) {
 	case s.opening == cfg.MaxInflight:
 		return nil, wire.Errorf(wire.Busy, "%d requests to open are unanswered, and no more are taken", s.opening)
 	case len(s.lanes) >= cfg.MaxHandles:
-		return nil, &wire.Error{Code: wire.Capacity, Msg: fmt.Sprintf("this session has %d handles: close one", len(s.lanes)), Retry: true}
+		return nil, &wire.Error{Code: wire.Capacity, Msg: fmt.Sprintf("this session has %d handles: close one", len(s.lanes)),
+			Retry: true}
 	}
 	s.handles++
 	s.opening++
@@ -107,8 +109,8 @@ func (l *lane) expect(id uint32) {
 	l.s.srv.met.inflight.Add(1)
 }
 
-// claim prepares a request that the caller executes itself, with run. It takes the turn if the lane is idle and its last
-// call was short, and else returns false. The caller holds the session's lock.
+// claim prepares a request that the caller executes itself, with run. It takes the turn if the lane is idle and its
+// last call was short, and else returns false. The caller holds the session's lock.
 func (l *lane) claim(r *request) bool {
 	if !l.brief || len(l.waiting) > 0 || r.op == wire.OpClose || !l.turn.TryLock() {
 		return false
@@ -334,8 +336,8 @@ func (l *lane) reply(id uint32, op string, w *wire.Writer) {
 	}
 }
 
-// book notes that the slot being written holds the reply to a request. It returns the connection to send it on, nil = none
-// now, and whether the session says bye after it. The caller holds the session's lock.
+// book notes that the slot being written holds the reply to a request. It returns the connection to send it on, nil =
+// none now, and whether the session says bye after it. The caller holds the session's lock.
 func (l *lane) book(id uint32, op string) (c *conn, part bool) {
 	s := l.s
 	l.waiting = append(l.waiting[:0], l.waiting[1:]...)

@@ -12,7 +12,8 @@ import (
 	"clustergym/bridge/wire"
 )
 
-// metrics holds the figures of /metrics. Counts that change with every step are plain atomics, read only when /metrics is.
+// metrics holds the figures of /metrics. Counts that change with every step are plain atomics, read only when /metrics
+// is.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -34,7 +35,8 @@ func newMetrics(s *Server) *metrics {
 			Name: "clustergym_errors_total", Help: "Error replies, by code.",
 		}, []string{"code"}),
 		stepSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "clustergym_step_seconds", Help: "Time that the environments of one step or recv took, with the writing of the reply's bytes.",
+			Name:    "clustergym_step_seconds",
+			Help:    "Time that the environments of one step or recv took, with the writing of the reply's bytes.",
 			Buckets: prometheus.ExponentialBuckets(10e-6, 2.5, 18),
 		}),
 		batchEnvs: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -87,12 +89,14 @@ func newMetrics(s *Server) *metrics {
 	counter("bytes_total", "Bytes of messages.", prometheus.Labels{"direction": "in"}, &m.bytesIn)
 	counter("bytes_total", "Bytes of messages.", prometheus.Labels{"direction": "out"}, &m.bytesOut)
 	counter("sessions_reaped_total", "Connections closed because nothing was received for the idle time.", nil, &m.reaped)
-	counter("connections_dropped_total", "Connections without a session that were closed to make room for others.", nil, &m.dropped)
+	counter("connections_dropped_total", "Connections without a session that were closed to make room for others.", nil,
+		&m.dropped)
 	counter("accept_errors_total", "Errors of the system when a connection came in.", nil, &m.refused)
 	counter("resumes_total", "Sessions that were taken over by another connection.", nil, &m.resumes)
 	m.registry.MustRegister(m.errors, m.stepSeconds, m.batchEnvs, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	for _, c := range []wire.Code{wire.BadFrame, wire.BadRequest, wire.BadAction, wire.Busy, wire.Timeout, wire.EnvFault, wire.Internal} {
+	for _, c := range []wire.Code{wire.BadFrame, wire.BadRequest, wire.BadAction, wire.Busy, wire.Timeout, wire.EnvFault,
+		wire.Internal} {
 		m.errors.WithLabelValues(string(c)) // these exist from the start, so that their rates can be computed
 	}
 	return m

@@ -10,10 +10,11 @@ const (
 	fewestPlaces = 16   // ... and at least this many, even if the process may open few files
 )
 
-const crowded = "too many connections that have not said hello: connect again in a while, with a token in the header if there is one"
+const crowded = "too many connections that have not said hello: connect again in a while, with a token in the header " +
+	"if there is one"
 
-// placesFor returns how many places there are for strangers, and as many for clients that have shown a token. files is the
-// number of files that the process may open. An eighth is left for files other than connections.
+// placesFor returns how many places there are for strangers, and as many for clients that have shown a token. files is
+// the number of files that the process may open. An eighth is left for files other than connections.
 func placesFor(sessions, files int) int {
 	left := (files - files/8 - sessions) / 2
 	return max(min(max(maxStrangers, sessions), mostPlaces, left), fewestPlaces)

@@ -10,25 +10,26 @@ import (
 	"clustergym/bridge/wire"
 )
 
-// One goroutine at a time reads a connection: the reader. It may execute a request itself (lane.claim), but pings, close
-// frames and other handles' requests must not wait for that. So when the request takes longer than patient, a timer's
-// goroutine becomes the reader. The former reader finishes its request, as a lane's goroutine would, and ends. So a message
-// waits about patient at most before it is read, and short requests need no second goroutine.
+// One goroutine at a time reads a connection: the reader. It may execute a request itself (lane.claim), but pings,
+// close frames and other handles' requests must not wait for that. So when the request takes longer than patient, a
+// timer's goroutine becomes the reader. The former reader finishes its request, as a lane's goroutine would, and ends.
+// So a message waits about patient at most before it is read, and short requests need no second goroutine.
 
 // patient is how long a connection stays unread while its reader executes a request.
 const patient = time.Millisecond
 
 // reading says which goroutine is the reader. Its lock passes the reader's fields of conn from one reader to the next.
 type reading struct {
-	mu    sync.Mutex
-	n     uint64 // counts the readers
-	busy  bool   // the reader executes a request
-	armed bool   // timer runs; it keeps running after a request, because an idle expiry costs less than arming it every time
+	mu   sync.Mutex
+	n    uint64 // counts the readers
+	busy bool   // the reader executes a request
+	// timer runs; it keeps running after a request, because an idle expiry costs less than arming it every time
+	armed bool
 	timer *time.Timer
 }
 
-// serve answers hello and then reads requests. It returns when the connection and everything that it started have ended,
-// or when another goroutine has become the reader.
+// serve answers hello and then reads requests. It returns when the connection and everything that it started have
+// ended, or when another goroutine has become the reader.
 func (c *conn) serve() {
 	go func() {
 		defer close(c.watched)

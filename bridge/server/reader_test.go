@@ -83,7 +83,8 @@ func TestPingsAndACloseAreAnsweredWhileTheReaderExecutesAStep(t *testing.T) {
 	}
 	p.closedWith(wire.CloseBye)
 	eventually(t, "the session has ended", func() bool { return h.sessionsLeft() == 0 })
-	eventually(t, "its environment is closed, for its call was told to end", func() bool { return h.hooks.closedEnvs() == 1 })
+	eventually(t, "its environment is closed, for its call was told to end",
+		func() bool { return h.hooks.closedEnvs() == 1 })
 }
 
 func TestHandlesStepBesideEachOtherWhenTheReaderExecutesOne(t *testing.T) {

@@ -21,10 +21,10 @@ func loadSecrets(cfg *Config) (*secrets, error) {
 	return &secrets{tokens: digests(cfg.Tokens), tls: t}, nil
 }
 
-// Reload replaces the tokens and reads the files of TLSCert, TLSKey and ClientCA again. It concerns new connections: those
-// that are open stay, and so do their sessions, but a client that connects again, for example to resume, must show a token and a
-// certificate that are valid then. After an error everything is as before. Snapshots that were signed before
-// are still restored (key.go). A server cannot change between having tokens and having none.
+// Reload replaces the tokens and reads the files of TLSCert, TLSKey and ClientCA again. It concerns new connections:
+// those that are open stay, and so do their sessions, but a client that connects again, for example to resume, must
+// show a token and a certificate that are valid then. After an error everything is as before. Snapshots that were
+// signed before are still restored (key.go). A server cannot change between having tokens and having none.
 func (s *Server) Reload(tokens []Token) error {
 	cfg := s.cfg
 	cfg.Tokens = tokens

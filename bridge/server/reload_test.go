@@ -36,7 +36,8 @@ func TestAReloadReplacesTheTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	old.must("step", "h", hd, "a", act(0, 1)) // its session goes on
-	if _, resp, err := h.dial(wire.SubMsgpack, bearing("the-old-token")); err == nil || resp.StatusCode != http.StatusUnauthorized {
+	if _, resp, err := h.dial(wire.SubMsgpack, bearing("the-old-token")); err == nil ||
+		resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the old token: %v", err)
 	}
 	if status, _ := h.get("/metrics", "reader"); status != http.StatusUnauthorized {
@@ -98,7 +99,8 @@ func TestAReloadReplacesTheCertificates(t *testing.T) {
 	cfg.ClientCA = ca
 	h := serve(t, cfg)
 	dial := func(server, client tls.Certificate) error {
-		h.tls = &tls.Config{RootCAs: trusting(server), Certificates: []tls.Certificate{client}, ClientSessionCache: tls.NewLRUClientSessionCache(8)}
+		h.tls = &tls.Config{RootCAs: trusting(server), Certificates: []tls.Certificate{client},
+			ClientSessionCache: tls.NewLRUClientSessionCache(8)}
 		p, _, err := h.dial(wire.SubMsgpack, nil)
 		if err == nil {
 			p.hello()

@@ -26,8 +26,8 @@ var ofHandle = []string{
 	wire.OpRestore, wire.OpClose,
 }
 
-// take decodes a message of connection c, and queues it for its lane or answers it. It owns f from then on. If it returns
-// a lane, the reader must execute the request there (lane.run). An error ends the reader.
+// take decodes a message of connection c, and queues it for its lane or answers it. It owns f from then on. If it
+// returns a lane, the reader must execute the request there (lane.run). An error ends the reader.
 func (s *session) take(c *conn, f *frame) (*lane, request, error) {
 	m, e := c.dec.Decode(f.b)
 	if e != nil {
@@ -46,7 +46,8 @@ func (s *session) take(c *conn, f *frame) (*lane, request, error) {
 	}
 	id, e := m.Int("id", 0, 1, math.MaxUint32)
 	if e == nil && id == 0 {
-		e = &wire.Error{Code: wire.BadRequest, Msg: "field id", Got: "nothing", Want: "a number that grows with every request"}
+		e = &wire.Error{Code: wire.BadRequest, Msg: "field id", Got: "nothing",
+			Want: "a number that grows with every request"}
 	}
 	if e != nil {
 		s.answer(c, 0, e, false)
@@ -149,7 +150,8 @@ func (s *session) lane(r *request, e *wire.Error) (*lane, *wire.Error) {
 	case l == nil:
 		e = wire.Errorf(wire.BadHandle, "handle %d is not open", h)
 	case needs(r.op)&^s.feat != 0:
-		e = wire.Errorf(wire.Unsupported, "%s needs feature %q, which was not agreed on in hello", r.op, needs(r.op).names()[0])
+		e = wire.Errorf(wire.Unsupported, "%s needs feature %q, which was not agreed on in hello", r.op,
+			needs(r.op).names()[0])
 	}
 	r.refused = e
 	return l, e
@@ -191,7 +193,8 @@ func (s *session) repeated(c *conn, r request) {
 	case b != nil:
 		c.write(b)
 	case busy:
-		s.answer(c, r.id, wire.Errorf(wire.Busy, "this request was refused before the connection was lost: send it with a new id"), false)
+		s.answer(c, r.id,
+			wire.Errorf(wire.Busy, "this request was refused before the connection was lost: send it with a new id"), false)
 	default:
 		s.answer(c, r.id, &wire.Error{
 			Code: wire.BadRequest, Msg: "field id", Got: "a number that is not above all before it, and whose reply is not kept",

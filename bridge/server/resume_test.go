@@ -243,12 +243,17 @@ func TestAResumeNeedsTheRightTokenAndAllRefusalsReadTheSame(t *testing.T) {
 	}
 	want := refused("one", m("session", "feedfeedfeedfeed", "token", k.token, "last", m()))
 	for name, got := range map[string]string{
-		"wrong token":         refused("one", m("session", k.session, "token", "00000000000000000000000000000000")),
-		"empty token":         refused("one", m("session", k.session)),
-		"empty":               refused("one", m()),
-		"not to be resumed":   refused("one", none.asking()),
-		"somebody else's":     refused("two", k.asking()),
-		"ended":               func() string { p.must("bye"); p.closedWith(wire.CloseBye); return refused("one", k.asking()) }(),
+		"wrong token":       refused("one", m("session", k.session, "token", "00000000000000000000000000000000")),
+		"empty token":       refused("one", m("session", k.session)),
+		"empty":             refused("one", m()),
+		"not to be resumed": refused("one", none.asking()),
+		"somebody else's":   refused("two", k.asking()),
+		"ended": func() string {
+			p.must("bye")
+			p.closedWith(wire.CloseBye)
+			return refused("one",
+				k.asking())
+		}(),
 		"the session's no id": refused("one", m("session", "", "token", "")),
 	} {
 		if got != want {
@@ -499,7 +504,8 @@ func TestASessionThatIsNotKeptCannotBeResumedWhileItsConnectionEnds(t *testing.T
 		{"a message of the wrong type", wire.CloseWrongType, text},
 		{"a message that is too large", wire.CloseTooLarge, func(p *peer) error { return p.raw(make([]byte, 65<<10)) }},
 		{"an orderly end", wire.CloseBye, func(p *peer) error {
-			return p.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(wire.CloseBye, ""), time.Now().Add(patience))
+			return p.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(wire.CloseBye, ""),
+				time.Now().Add(patience))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

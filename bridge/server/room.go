@@ -14,10 +14,10 @@ import (
 	"clustergym/bridge/wire"
 )
 
-// The server's memory is one budget. When a handle is opened, it reserves everything that it can take: environments, the
-// buffers of replies, and requests of the usual size. So no step or reset of an open handle fails for lack of memory. What a
-// client does beyond that is reserved when it happens: a large message is read when there is memory for it, and a large
-// reply to snapshot, render or call without memory is refused as `capacity`.
+// The server's memory is one budget. When a handle is opened, it reserves everything that it can take: environments,
+// the buffers of replies, and requests of the usual size. So no step or reset of an open handle fails for lack of
+// memory. What a client does beyond that is reserved when it happens: a large message is read when there is memory for
+// it, and a large reply to snapshot, render or call without memory is refused as `capacity`.
 
 const (
 	// sessionFrames is the memory of messages that every session may have without reserving any, as connections may before
@@ -104,12 +104,12 @@ func (r *frameRoom) free(n int64) {
 // noRoom is the reason of a close frame for a message that there was no memory for.
 const noRoom = "no memory is left for a message of this size: connect again in a while, or send smaller ones"
 
-// errCrowded ends the reader that found no memory for a message. The session is parked: its client can resume it, and send
-// the message again.
+// errCrowded ends the reader that found no memory for a message. The session is parked: its client can resume it, and
+// send the message again.
 var errCrowded = fmt.Errorf("%w: no memory for a message", errShut)
 
-// charge counts n more bytes for the message f, and waits until there is room for them. It waits only if the client sent
-// more than its handles have reserved, and only this client waits. Without a session it counts nothing.
+// charge counts n more bytes for the message f, and waits until there is room for them. It waits only if the client
+// sent more than its handles have reserved, and only this client waits. Without a session it counts nothing.
 func (c *conn) charge(f *frame, n int64) error {
 	if c.sess == nil || n == 0 {
 		return nil
@@ -199,7 +199,8 @@ func decodedBytes(v any) int64 {
 	return boxed
 }
 
-// replyRoom is the memory of a lane's replies. It is released when the lane has ended and its replies are not kept any more.
+// replyRoom is the memory of a lane's replies. It is released when the lane has ended and its replies are not kept any
+// more.
 type replyRoom struct {
 	each     int // bytes of a buffer that are reserved for good
 	reserved int64
@@ -207,8 +208,8 @@ type replyRoom struct {
 	dropped  bool // the session does not keep its replies
 }
 
-// replies returns how many buffers of replies there are: for those that are kept, the one being written, and one that an
-// abandoned call still writes to.
+// replies returns how many buffers of replies there are: for those that are kept, the one being written, and one that
+// an abandoned call still writes to.
 func (l *lane) replies() int { return len(l.kept.slots) + 1 }
 
 // requests returns how many requests there are: those that are not answered, and the one being read.
@@ -297,8 +298,8 @@ func (l *lane) unreserve() {
 	l.room.each, l.room.reserved = 0, 0
 }
 
-// end notes that nothing writes to the lane's replies any more. It releases the memory of its requests, and of its replies
-// what they do not use.
+// end notes that nothing writes to the lane's replies any more. It releases the memory of its requests, and of its
+// replies what they do not use.
 func (l *lane) end() {
 	l.s.room.shrink(l.frames)
 	l.frames = 0
@@ -338,8 +339,8 @@ func (l *lane) settleRoom() {
 	l.s.srv.budget.Release(budget.Replies, n)
 }
 
-// forget drops the kept replies of closed handles, and reports whether there were any. Only a resume could still ask for
-// them, so they give way when their client needs the memory for another handle.
+// forget drops the kept replies of closed handles, and reports whether there were any. Only a resume could still ask
+// for them, so they give way when their client needs the memory for another handle.
 func (s *session) forget() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

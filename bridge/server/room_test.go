@@ -77,7 +77,8 @@ func TestFullMemoryRefusesNewcomersOnly(t *testing.T) {
 			continue
 		}
 		e := wire.ErrorOf(v)
-		if e.Code != wire.Capacity || !e.Retry || !strings.Contains(e.Msg, "1500 environments of Walk-v1") || !strings.Contains(e.Got, "of 16 MiB are free") || !strings.Contains(e.Want, "more memory") {
+		if e.Code != wire.Capacity || !e.Retry || !strings.Contains(e.Msg, "1500 environments of Walk-v1") ||
+			!strings.Contains(e.Got, "of 16 MiB are free") || !strings.Contains(e.Want, "more memory") {
 			t.Errorf("the first that does not fit: %v", e)
 		}
 		break
@@ -92,7 +93,8 @@ func TestFullMemoryRefusesNewcomersOnly(t *testing.T) {
 	for _, k := range budget.Kinds() {
 		sum += h.reserved(k)
 	}
-	if sum != h.budget.Total()-h.budget.Free() || sum > h.budget.Total() || h.metric("clustergym_memory_budget_bytes", "") != "1.6777216e+07" {
+	if sum != h.budget.Total()-h.budget.Free() || sum > h.budget.Total() ||
+		h.metric("clustergym_memory_budget_bytes", "") != "1.6777216e+07" {
 		t.Errorf("%d reserved of %s, %d free", sum, h.metric("clustergym_memory_budget_bytes", ""), h.budget.Free())
 	}
 	before := h.reserved(budget.Environments)

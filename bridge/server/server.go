@@ -54,13 +54,15 @@ type Server struct {
 	wg       sync.WaitGroup
 }
 
-// New returns a server that is not yet serving. It returns an error for faults of cfg and for files that cannot be read.
+// New returns a server that is not yet serving. It returns an error for faults of cfg and for files that cannot be
+// read.
 func New(cfg Config, f Factory, logger *slog.Logger) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, factory: f, log: slog.New(logging.Bounded(logger.Handler())), start: time.Now(), key: handle.NewKeys(snapshotKey(cfg.Tokens)),
+		cfg: cfg, factory: f, log: slog.New(logging.Bounded(logger.Handler())), start: time.Now(),
+		key:   handle.NewKeys(snapshotKey(cfg.Tokens)),
 		drain: make(chan struct{}), changed: make(chan struct{}, 1),
 		sessions: map[string]*session{}, conns: map[*conn]struct{}{},
 	}
@@ -99,9 +101,9 @@ func (s *Server) moment() time.Duration { return time.Since(s.start) }
 var errServing = errors.New("server: Serve was called before")
 
 // Serve accepts clients on l until ctx is done or a client with role admin asks to drain. Then it drains: it tells the
-// clients, lets sessions go on until they leave or DrainTimeout is over, and closes the rest. It closes l, waits for all
-// goroutines that it started, and returns nil. If an environment's call does not return although its context has ended,
-// Serve waits for it another DrainTimeout or 5 s, whichever is longer, and then returns an error.
+// clients, lets sessions go on until they leave or DrainTimeout is over, and closes the rest. It closes l, waits for
+// all goroutines that it started, and returns nil. If an environment's call does not return although its context has
+// ended, Serve waits for it another DrainTimeout or 5 s, whichever is longer, and then returns an error.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer l.Close() //nolint:errcheck // the HTTP server has closed it already, if it ran
 	if !s.serving.CompareAndSwap(false, true) {
@@ -136,7 +138,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}()
 	s.log.Info("serving", "addr", l.Addr().String(), "tls", hs.TLSConfig != nil, "tokens", len(s.cfg.Tokens))
 	if need := s.cfg.MaxSessions + 2*s.door.Places() + files/8; need > files {
-		s.log.Warn("the limit of open files is low: raise it (ulimit -n) or allow fewer sessions", "files", files, "want", need, "max_sessions", s.cfg.MaxSessions)
+		s.log.Warn("the limit of open files is low: raise it (ulimit -n) or allow fewer sessions", "files", files, "want",
+			need, "max_sessions", s.cfg.MaxSessions)
 	}
 	defer s.rest()
 	accepting := true
@@ -177,5 +180,6 @@ func (s *Server) mayListen(addr net.Addr) error {
 	if !ok || tcp.IP.IsLoopback() || len(s.cfg.Tokens) > 0 || s.cfg.ClientCA != "" || s.cfg.Insecure {
 		return nil
 	}
-	return fmt.Errorf("server: %s can be reached from other machines: give a token file or a client CA, or say insecure", addr)
+	return fmt.Errorf("server: %s can be reached from other machines: give a token file or a client CA, or say insecure",
+		addr)
 }

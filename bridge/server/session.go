@@ -103,7 +103,8 @@ func (s *Server) resume(c *conn, g *greeting) (*session, error) {
 		return nil, c.shut(wire.CloseExpired, expired)
 	}
 	if !slices.Contains(g.offered, n.enc.String()) || !c.choose([]string{n.enc.String()}) {
-		return nil, c.shut(wire.CloseNoVersion, "this session speaks "+n.enc.String()+": ask for that encoding, and for the subprotocol it had")
+		return nil, c.shut(wire.CloseNoVersion,
+			"this session speaks "+n.enc.String()+": ask for that encoding, and for the subprotocol it had")
 	}
 	c.w = wire.NewWriter(n.enc)
 	// The welcome must be the first message, and no reply of a lane may come before its older ones.
@@ -148,8 +149,8 @@ func (s *Server) resume(c *conn, g *greeting) (*session, error) {
 // overWait bounds the wait for a connection that is taken over: twice linger for what it may be writing, and some more.
 const overWait = 5 * time.Second
 
-// drop is called when connection c has ended. The session is parked, or ends, or is about to get the connection that took
-// it over.
+// drop is called when connection c has ended. The session is parked, or ends, or is about to get the connection that
+// took it over.
 func (s *session) drop(c *conn, clean, taken bool) {
 	s.mu.Lock()
 	if s.conn != c || s.ended || taken {
@@ -178,8 +179,8 @@ func (s *session) drop(c *conn, clean, taken bool) {
 	}
 }
 
-// end ends the session, with parked only if it is parked, and reports whether it did. Lanes end by themselves when their
-// calls return.
+// end ends the session, with parked only if it is parked, and reports whether it did. Lanes end by themselves when
+// their calls return.
 func (s *session) end(parked bool) bool {
 	return s.endIf(func() bool { return !parked || s.conn == nil })
 }

@@ -48,7 +48,8 @@ func TestTheWelcomeSaysWhatWasAgreedOn(t *testing.T) {
 	cfg := quick()
 	cfg.Version, cfg.Commit, cfg.MaxEnvs, cfg.IdleTimeout = "1.2.3", "abc", 7, 90*time.Second
 	h := serve(t, cfg)
-	w := h.connect().hello("feat", []any{"async", "telepathy", "resume"}, "enc", []any{"packed", "mpnp", "ext"}, "something", "else")
+	w := h.connect().hello("feat", []any{"async", "telepathy", "resume"}, "enc", []any{"packed", "mpnp", "ext"},
+		"something", "else")
 	if w.Get("proto") != int64(1) || w.Get("enc") != "mpnp" {
 		t.Errorf("proto %v, enc %v", w.Get("proto"), w.Get("enc"))
 	}
@@ -68,7 +69,8 @@ func TestTheWelcomeSaysWhatWasAgreedOn(t *testing.T) {
 	}
 	limits, _ := w.Get("limits").(wire.Map)
 	for key, want := range map[string]any{
-		"frame_in": int64(16 << 20), "frame_out": int64(64 << 20), "envs": int64(7), "handles": int64(64), "inflight": int64(4),
+		"frame_in": int64(16 << 20), "frame_out": int64(64 << 20), "envs": int64(7), "handles": int64(64),
+		"inflight": int64(4),
 		"sessions": int64(256), "idle_s": 90.0, "resume_s": 120.0, "step_s": 60.0, "ping_s": 30.0,
 	} {
 		if got := limits.Get(key); got != want {
@@ -114,9 +116,11 @@ func TestABadHelloIsClosedWithWhatToDo(t *testing.T) {
 		"no encoding in common": {with(good, "enc", []any{"packed", "json"}), wire.CloseNoVersion},
 		"features as text":      {with(good, "feat", "async"), wire.CloseBadHello},
 		"resume as text":        {with(good, "resume", "x"), wire.CloseBadHello},
-		"resume of bad handles": {with(good, "resume", m("session", "a", "token", "b", "last", m("x", 1))), wire.CloseBadHello},
-		"resume of bad ids":     {with(good, "resume", m("session", "a", "token", "b", "last", m("1", "x"))), wire.CloseBadHello},
-		"a long wrong op":       {with(good, "op", "ä"+string(make([]byte, 9000))), wire.CloseBadHello},
+		"resume of bad handles": {with(good, "resume", m("session", "a", "token", "b", "last", m("x", 1))),
+			wire.CloseBadHello},
+		"resume of bad ids": {with(good, "resume", m("session", "a", "token", "b", "last", m("1", "x"))),
+			wire.CloseBadHello},
+		"a long wrong op": {with(good, "op", "ä"+string(make([]byte, 9000))), wire.CloseBadHello},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.t = t

@@ -13,8 +13,8 @@ import (
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// settled waits half a second for goroutines to end, or less if no more than before are left, and returns the least number
-// that was seen and the bytes of the heap in use.
+// settled waits half a second for goroutines to end, or less if no more than before are left, and returns the least
+// number that was seen and the bytes of the heap in use.
 func settled(before int) (goroutines int, heap uint64) {
 	goroutines = runtime.NumGoroutine()
 	for i := 0; goroutines > before && i < 500; i++ {
@@ -28,8 +28,8 @@ func settled(before int) (goroutines int, heap uint64) {
 	return goroutines, ms.HeapAlloc
 }
 
-// TestNothingPilesUp runs many short sessions: some say bye, some are dropped, some are parked and then expire, make room
-// or are resumed; and it opens and closes many handles.
+// TestNothingPilesUp runs many short sessions: some say bye, some are dropped, some are parked and then expire, make
+// room or are resumed; and it opens and closes many handles.
 func TestNothingPilesUp(t *testing.T) {
 	cfg := quick()
 	cfg.ResumeWindow = 10 * time.Second // for those who come back, on a slow machine too
@@ -91,7 +91,8 @@ func TestNothingPilesUp(t *testing.T) {
 			break
 		}
 		if try == 4 {
-			t.Errorf("%d times in a row more is left: %d goroutines have become %d, %d kB of memory %d", try, goroutines, after, heap>>10, heapAfter>>10)
+			t.Errorf("%d times in a row more is left: %d goroutines have become %d, %d kB of memory %d", try, goroutines, after,
+				heap>>10, heapAfter>>10)
 			break
 		}
 		goroutines, heap = after, heapAfter

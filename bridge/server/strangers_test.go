@@ -80,7 +80,8 @@ func TestStrangersKeepNoTokenHolderOut(t *testing.T) {
 	// Whoever showed a token on the upgrade may take its time for hello.
 	early.hello()
 	eventually(t, "few connections are without a session", func() bool { return h.places() <= maxStrangers })
-	if got := h.metric("clustergym_connections_dropped_total", "reader-of-the-test"); got == "0" || strings.HasPrefix(got, "no ") {
+	if got := h.metric("clustergym_connections_dropped_total", "reader-of-the-test"); got == "0" ||
+		strings.HasPrefix(got, "no ") {
 		t.Errorf("%s connections dropped", got)
 	}
 }
@@ -226,7 +227,8 @@ func TestAFloodOfWrongTokensLogsFewLines(t *testing.T) {
 	const n = 400
 	for i := range n {
 		if i%2 == 0 {
-			if _, resp, err := h.dial(wire.SubMsgpack, bearing(fmt.Sprintf("wrong-%d", i))); err == nil || resp.StatusCode != http.StatusUnauthorized {
+			if _, resp, err := h.dial(wire.SubMsgpack, bearing(fmt.Sprintf("wrong-%d", i))); err == nil ||
+				resp.StatusCode != http.StatusUnauthorized {
 				t.Fatal(err)
 			}
 		} else if status, _ := h.get("/metrics", "wrong"); status != http.StatusUnauthorized {
@@ -263,7 +265,8 @@ func TestWhatClientsSayIsBoundedInTheLog(t *testing.T) {
 		t.Errorf("a foreign origin: %v", err)
 	}
 	q := h.client("client", 7)
-	_ = q.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(4000, strings.Repeat("\n", 100)), time.Now().Add(patience))
+	_ = q.ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(4000, strings.Repeat("\n", 100)),
+		time.Now().Add(patience))
 	eventually(t, "it has ended", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()

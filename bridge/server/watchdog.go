@@ -11,8 +11,8 @@ import (
 
 // A call that takes longer than StepTimeout is abandoned. A goroutine cannot be stopped from outside, so the timer's
 // goroutine takes the turn and answers the request. If the call was made by the lane's goroutine, the timer's goroutine
-// replaces it. When the abandoned call returns at last, its goroutine only gives the environments back. Until then every
-// request except close is an error.
+// replaces it. When the abandoned call returns at last, its goroutine only gives the environments back. Until then
+// every request except close is an error.
 
 // stuck is an abandoned call.
 type stuck struct {
@@ -68,7 +68,8 @@ func (l *lane) expire() {
 	s.mu.Unlock()
 	abort()
 	s.srv.met.failed(wire.Timeout)
-	s.log.Warn("a request took too long and was left behind", "op", late.op, "request", late.id, "handle", l.h, "limit", limit)
+	s.log.Warn("a request took too long and was left behind", "op", late.op, "request", late.id, "handle", l.h, "limit",
+		limit)
 	if c != nil {
 		c.write(b)
 	}
@@ -81,8 +82,8 @@ func (l *lane) expire() {
 	}
 }
 
-// comeBack is called when an abandoned call has returned, and gives its handle back. The caller holds the session's lock,
-// which comeBack unlocks.
+// comeBack is called when an abandoned call has returned, and gives its handle back. The caller holds the session's
+// lock, which comeBack unlocks.
 func (l *lane) comeBack(hd *handle.Handle) {
 	st := l.stuck
 	st.hd, st.returned = hd, true

@@ -99,7 +99,8 @@ func TestACloseThatTakesTooLongIsAnsweredAllTheSame(t *testing.T) {
 	p.must("close", "h", hd)
 	p.fails(wire.BadHandle, "step", "h", hd, "a", act(0, 1))
 	g.open()
-	eventually(t, "it is closed", func() bool { return h.hooks.closedEnvs() == 1 && h.metric("clustergym_envs", "") == "1" })
+	eventually(t, "it is closed",
+		func() bool { return h.hooks.closedEnvs() == 1 && h.metric("clustergym_envs", "") == "1" })
 }
 
 func TestASessionWithAStuckHandleCanEnd(t *testing.T) {
@@ -151,7 +152,8 @@ func TestATimeoutIsKeptForAResume(t *testing.T) {
 	hd := p.open(1)
 	acked := p.next - 1
 	late := p.ask("step", "h", hd, "a", act(1, 1))
-	eventually(t, "it has timed out", func() bool { return h.metric(`clustergym_errors_total{code="timeout"}`, "") == "1" })
+	eventually(t, "it has timed out",
+		func() bool { return h.metric(`clustergym_errors_total{code="timeout"}`, "") == "1" })
 	p.drop()
 	p = h.back(k, p.next, hd, acked)
 	if v := p.recv(); v.Get("re") != int64(late) || wire.ErrorOf(v).Code != wire.Timeout {

@@ -30,7 +30,8 @@ var dtypes = [...]struct {
 	name, numpy string
 	size        int
 }{
-	Bool: {"bool", "|b1", 1}, I8: {"int8", "|i1", 1}, U8: {"uint8", "|u1", 1}, I16: {"int16", "<i2", 2}, U16: {"uint16", "<u2", 2},
+	Bool: {"bool", "|b1", 1}, I8: {"int8", "|i1", 1}, U8: {"uint8", "|u1", 1}, I16: {"int16", "<i2", 2},
+	U16: {"uint16", "<u2", 2},
 	I32: {"int32", "<i4", 4}, U32: {"uint32", "<u4", 4}, I64: {"int64", "<i8", 8}, U64: {"uint64", "<u8", 8},
 	F32: {"float32", "<f4", 4}, F64: {"float64", "<f8", 8}, F16: {"float16", "<f2", 2},
 }
@@ -188,8 +189,8 @@ func (a Array) F32s(dst []float32) {
 // overflow.
 const maxElements = math.MaxInt32
 
-// elements returns the product of shape. It returns false if a dimension is negative or the product is above limit. For an
-// empty array the product of the nonzero dimensions must not be above maxElements.
+// elements returns the product of shape. It returns false if a dimension is negative or the product is above limit. For
+// an empty array the product of the nonzero dimensions must not be above maxElements.
 func elements(shape []int, limit int) (int, bool) {
 	limit = min(limit, maxElements)
 	n, empty := 1, false

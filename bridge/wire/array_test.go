@@ -7,7 +7,8 @@ import (
 )
 
 func TestElementTypesHaveNumpysNames(t *testing.T) {
-	names := []string{"bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64", "float16"}
+	names := []string{"bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32",
+		"float64", "float16"}
 	for i, name := range names {
 		d, ok := DTypeNamed(name)
 		if !ok || int(d) != i+1 || d.String() != name {
@@ -31,7 +32,8 @@ func TestElementsAreReadAsWhatTheyAre(t *testing.T) {
 		f     float64
 		whole bool
 	}{
-		{Bool, 1, 1, true}, {I8, -128, -128, true}, {U8, 255, 255, true}, {I16, -32768, -32768, true}, {U16, 65535, 65535, true},
+		{Bool, 1, 1, true}, {I8, -128, -128, true}, {U8, 255, 255, true}, {I16, -32768, -32768, true},
+		{U16, 65535, 65535, true},
 		{I32, math.MinInt32, math.MinInt32, true}, {U32, math.MaxUint32, math.MaxUint32, true},
 		{I64, math.MinInt64, math.MinInt64, true}, {U64, math.MaxInt64, 1 << 63, true}, {U64, -1, 1 << 64, false},
 		{F32, int64(math.Float32bits(1.5)), 1.5, false}, {F64, int64(math.Float64bits(-2.5)), -2.5, false},
@@ -103,9 +105,11 @@ func TestProductsOfDimensionsDoNotOverflow(t *testing.T) {
 		n     int
 		ok    bool
 	}{
-		{nil, 1, 1, true}, {[]int{2, 3}, 6, 6, true}, {[]int{2, 3}, 5, 0, false}, {[]int{1 << 32, 1 << 32}, math.MaxInt, 0, false},
+		{nil, 1, 1, true}, {[]int{2, 3}, 6, 6, true}, {[]int{2, 3}, 5, 0, false},
+		{[]int{1 << 32, 1 << 32}, math.MaxInt, 0, false},
 		{[]int{1 << 31, 1 << 31, 4}, math.MaxInt, 0, false}, {[]int{0, 5}, 0, 0, true}, {[]int{5, 0}, 0, 0, true},
-		{[]int{0, 1 << 32}, 0, 0, false}, {[]int{-1}, 10, 0, false}, {[]int{0, -1}, 10, 0, false}, {[]int{1 << 16, 1 << 16}, math.MaxInt, 0, false},
+		{[]int{0, 1 << 32}, 0, 0, false}, {[]int{-1}, 10, 0, false}, {[]int{0, -1}, 10, 0, false},
+		{[]int{1 << 16, 1 << 16}, math.MaxInt, 0, false},
 	} {
 		if n, ok := elements(c.shape, c.limit); n != c.n || ok != c.ok {
 			t.Errorf("%v within %d: %d, %v", c.shape, c.limit, n, ok)

@@ -16,8 +16,8 @@ import (
 // Encoding is the form in which messages are written.
 type Encoding uint8
 
-// The encodings. Ext and MPNP are msgpack and differ only in arrays: Ext has an extension of type ExtArray, MPNP the maps
-// of msgpack-numpy.
+// The encodings. Ext and MPNP are msgpack and differ only in arrays: Ext has an extension of type ExtArray, MPNP the
+// maps of msgpack-numpy.
 const (
 	Ext Encoding = iota
 	MPNP
@@ -152,7 +152,8 @@ func (d *Decoder) value(depth int) (any, *Error) {
 	case c == msgpcode.True || c == msgpcode.False:
 		v, err := d.m.DecodeBool()
 		return v, fault(err)
-	case msgpcode.IsFixedNum(c) || c >= msgpcode.Int8 && c <= msgpcode.Int64 || c >= msgpcode.Uint8 && c <= msgpcode.Uint32:
+	case msgpcode.IsFixedNum(c) || c >= msgpcode.Int8 && c <= msgpcode.Int64 ||
+		c >= msgpcode.Uint8 && c <= msgpcode.Uint32:
 		v, err := d.m.DecodeInt64()
 		return v, fault(err)
 	case c == msgpcode.Uint64:
@@ -220,8 +221,8 @@ func (d *Decoder) ext() (any, *Error) {
 	return a, nil
 }
 
-// room reserves n entries of at least size bytes each, and refuses more than the frame can hold. It also counts the bytes
-// that open containers still need, so that every entry allocated in advance has bytes of its own in the frame.
+// room reserves n entries of at least size bytes each, and refuses more than the frame can hold. It also counts the
+// bytes that open containers still need, so that every entry allocated in advance has bytes of its own in the frame.
 func (d *Decoder) room(n, size int) *Error {
 	if left := d.r.Len() - d.owed; n > left/size {
 		return Errorf(BadFrame, "%d entries are announced where %d bytes are left", n, max(left, 0))
@@ -357,7 +358,8 @@ var words = func() map[string]word {
 	m := map[string]word{}
 	for _, s := range []string{
 		OpHello, OpWelcome, OpOpen, OpReset, OpStep, OpSend, OpRecv, OpMasks, OpCall, OpRender, OpSnapshot, OpRestore,
-		OpClose, OpPing, OpBye, OpError, "id", "re", "op", "h", "a", "t", "r", "te", "tr", "ids", "which", "seed", "obs", "info", "fin",
+		OpClose, OpPing, OpBye, OpError, "id", "re", "op", "h", "a", "t", "r", "te", "tr", "ids", "which", "seed", "obs",
+		"info", "fin",
 		"options", "method", "args", "ret", "mask", "episode", "l", "elapsed_s", "invalid", "qlen", MaskKey,
 		"_" + MaskKey, "_episode", "_invalid",
 	} {

@@ -107,7 +107,8 @@ func (d *jsonDecoder) text(s string) (any, *Error) {
 	}
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
 	if err != nil || base64.StdEncoding.EncodedLen(len(b)) != len(s) {
-		return nil, Errorf(BadFrame, "a string of %d bytes, want at most %d where it is no blob in base64", len(s), d.lim.String)
+		return nil, Errorf(BadFrame, "a string of %d bytes, want at most %d where it is no blob in base64", len(s),
+			d.lim.String)
 	}
 	return b, nil
 }

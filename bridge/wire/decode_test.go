@@ -50,7 +50,8 @@ func TestMemoryIsBoundedByTheFrame(t *testing.T) {
 		{"numpy's scalars", MPNP, list("\x83\xc4\x02nd\xc2\xc4\x04type\xa3|u1\xc4\x04data\xc4\x01\x00", 28)},
 		{"keys", Ext, "\xdf" + u32(size/8) + keys("\xa6%06d\xc0")},
 		{"announced lists within lists", Ext, "\x81\xa1v" + deep + fill("\xc0")},
-		{"announced lists beside lists", Ext, "\x81\xa1v\xdd" + u32(size/8) + strings.Repeat("\xdd"+u32(size/10), 8) + fill("\xc0")},
+		{"announced lists beside lists", Ext,
+			"\x81\xa1v\xdd" + u32(size/8) + strings.Repeat("\xdd"+u32(size/10), 8) + fill("\xc0")},
 		{"announced maps within maps", Ext, strings.Repeat("\xdf"+u32(size/2)+"\xa1v", 14) + fill("\xa0\xc0")},
 		{"a blob", Ext, "\x81\xa1v\xc6" + u32(size) + fill("x")},
 		{"JSON nulls", JSON, `{"v":[` + fill("null,") + `null]}`},
@@ -71,7 +72,8 @@ func TestMemoryIsBoundedByTheFrame(t *testing.T) {
 			times = 150
 		}
 		if most := times*int64(len(frame)) + 4096; got > most {
-			t.Errorf("%s: %d bytes for a frame of %d, %.1f times; want at most %d times", c.name, got, len(frame), float64(got)/float64(len(frame)), times)
+			t.Errorf("%s: %d bytes for a frame of %d, %.1f times; want at most %d times", c.name, got, len(frame),
+				float64(got)/float64(len(frame)), times)
 		}
 		if testing.Verbose() {
 			t.Logf("%s: %.1f times", c.name, float64(got)/float64(len(frame)))
@@ -203,7 +205,8 @@ func TestLongStringsOfJSONAreBlobs(t *testing.T) {
 	if got, e2 := m.Bytes("blob"); e != nil || e2 != nil || !bytes.Equal(got, blob[:30]) {
 		t.Errorf("a short one: %v, %v, %v", got, e, e2)
 	}
-	for _, bad := range []string{strings.Repeat("é", 40_000), strings.Repeat("QUJ\\n", 20_000), strings.Repeat("QUJD", 20_000) + "Q"} {
+	for _, bad := range []string{strings.Repeat("é", 40_000), strings.Repeat("QUJ\\n", 20_000),
+		strings.Repeat("QUJD", 20_000) + "Q"} {
 		if _, e := Decode([]byte(`{"blob":"`+bad+`"}`), JSON, DefaultLimits()); e == nil {
 			t.Errorf("%.8s… is read", bad)
 		}
@@ -229,7 +232,8 @@ func TestIntegersOfJSONAreExact(t *testing.T) {
 		t.Errorf("a float beyond 2^53 is taken for %d", v)
 	}
 	for _, enc := range encodings3() {
-		if again, e := Decode(encode(enc, m), enc, DefaultLimits()); e != nil || !bytes.Equal(appendValue(nil, again), appendValue(nil, m)) {
+		if again, e := Decode(encode(enc, m), enc, DefaultLimits()); e != nil ||
+			!bytes.Equal(appendValue(nil, again), appendValue(nil, m)) {
 			t.Errorf("%v: %v, %v", enc, again, e)
 		}
 	}

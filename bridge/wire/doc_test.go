@@ -63,7 +63,8 @@ func goldenFrame(t *testing.T, file, name, enc string) (entry, bool) {
 
 // explained are the golden frames that testdata/frames explains byte by byte.
 var explained = []struct{ file, name, enc string }{
-	{"requests", "hello", "ext"}, {"requests", "step-discrete", "ext"}, {"requests", "step-discrete", "mpnp"}, {"requests", "bye", "ext"},
+	{"requests", "hello", "ext"}, {"requests", "step-discrete", "ext"}, {"requests", "step-discrete", "mpnp"},
+	{"requests", "bye", "ext"},
 	{"replies", "step", "ext"}, {"spaces", "dict", "ext"},
 }
 
@@ -154,7 +155,8 @@ func TestThePageIsComplete(t *testing.T) {
 		{"## Errors", "## Close codes", codes},
 		{"## Close codes", "## Resume", closes},
 		{"### Arrays in `ext`", "### Arrays in `mpnp`", types},
-		{"## Limits", "## Metrics", []string{"frame_in", "frame_out", "envs", "handles", "inflight", "sessions", "idle_s", "resume_s", "step_s", "ping_s"}},
+		{"## Limits", "## Metrics", []string{"frame_in", "frame_out", "envs", "handles", "inflight", "sessions", "idle_s",
+			"resume_s", "step_s", "ping_s"}},
 	} {
 		got := rows(c.from, c.to)
 		slices.Sort(got)
@@ -169,7 +171,8 @@ func TestThePageIsComplete(t *testing.T) {
 			t.Errorf("%s: has %v, want %v", c.from, got, want)
 		}
 	}
-	for _, op := range []string{OpOpen, OpReset, OpStep, OpSend, OpRecv, OpMasks, OpCall, OpRender, OpSnapshot, OpRestore, OpClose, OpPing, OpBye} {
+	for _, op := range []string{OpOpen, OpReset, OpStep, OpSend, OpRecv, OpMasks, OpCall, OpRender, OpSnapshot, OpRestore,
+		OpClose, OpPing, OpBye} {
 		if !strings.Contains(text, "\n### `"+op+"`\n") {
 			t.Errorf("operation %s has no part", op)
 		}
@@ -260,7 +263,8 @@ func (a *annotator) value(indent string) {
 		a.line(1, indent, "%v", c == 0xC3)
 	case c == 0xC4:
 		n := a.uint(a.at+1, 1)
-		if isText := n > 0 && bytes.IndexFunc(a.b[a.at+2:a.at+2+n], func(r rune) bool { return r < 'a' || r > 'z' }) < 0; isText {
+		if isText := n > 0 && bytes.IndexFunc(a.b[a.at+2:a.at+2+n], func(r rune) bool { return r < 'a' || r > 'z' }) <
+			0; isText {
 			a.line(2+n, indent, "bytes %q", a.b[a.at+2:a.at+2+n])
 			return
 		}

@@ -22,7 +22,8 @@ func errorReplies() []golden {
 		{Code: BadKwargs, Msg: "kwargs.gpus", Got: "-1", Want: "at least 1"},
 		{Code: BadHandle, Msg: "handle 9 is not open"},
 		{Code: BadSeed, Msg: "field seed", Got: "a string", Want: "a whole number, nothing, or a list of them"},
-		{Code: BadAction, Msg: "actions of 2 environments are outside the space; nothing was done", Env: []int{1, 3}, Got: "env 1: 7, env 3: -1", Want: "0 to 2"},
+		{Code: BadAction, Msg: "actions of 2 environments are outside the space; nothing was done", Env: []int{1, 3},
+			Got: "env 1: 7, env 3: -1", Want: "0 to 2"},
 		{Code: NeedsReset, Msg: "the episode is over", Env: []int{0, 2}},
 		{Code: NotPending, Msg: "nothing was sent"},
 		{Code: Busy, Msg: "4 requests on handle 1 are unanswered", Retry: true},
@@ -66,7 +67,8 @@ func arrays() []golden {
 		{"uint32", a(ints(U32, []int{3}, 0, 16909060, math.MaxUint32))},
 		{"int64", a(ints(I64, []int{3}, math.MinInt64, 1<<53+1, math.MaxInt64))},
 		{"uint64", a(ints(U64, []int{3}, 0, 1<<53+1, -1))},
-		{"float32", a(f32s([]int{2, 3}, 0, float32(math.Copysign(0, -1)), 0.1, math.MaxFloat32, math.SmallestNonzeroFloat32, -1))},
+		{"float32",
+			a(f32s([]int{2, 3}, 0, float32(math.Copysign(0, -1)), 0.1, math.MaxFloat32, math.SmallestNonzeroFloat32, -1))},
 		{"float64", a(f64s(0, 0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, -1e-7))},
 		// 1, -2, 65504 and the smallest number above 0.
 		{"float16", a(ints(F16, []int{4}, 0x3C00, 0xC000, 0x7BFF, 0x0001))},
@@ -76,7 +78,8 @@ func arrays() []golden {
 			{"float64", f64s(math.Inf(1), math.Inf(-1), quiet)},
 		}},
 		{"empty", Map{{"none", ints(I64, []int{0})}, {"rows", f32s([]int{0, 4})}, {"columns", ints(U8, []int{2, 0})}}},
-		{"several", Map{{"x", ints(U8, []int{1}, 1)}, {"in", Map{{"y", ints(I16, []int{1}, 2)}}}, {"list", []any{ints(U8, []int{2}, 3, 4), 5}}}},
+		{"several", Map{{"x", ints(U8, []int{1}, 1)}, {"in", Map{{"y", ints(I16, []int{1}, 2)}}},
+			{"list", []any{ints(U8, []int{2}, 3, 4), 5}}}},
 	}
 	for n := range maxDims + 1 {
 		shape := make([]int, n)
@@ -128,9 +131,13 @@ func values() []golden {
 		{"nil", v(nil)},
 		{"booleans", v([]any{true, false})},
 		{"integers", v(numbers)},
-		{"floats", v([]any{0.0, 1.0, -1.5, 0.1, 1e6, 1e15, 1e16, 1e300, 1e-6, 1e-7, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Copysign(0, -1)})},
+		{"floats",
+			v([]any{0.0, 1.0, -1.5, 0.1, 1e6, 1e15, 1e16, 1e300, 1e-6, 1e-7, math.MaxFloat64, math.SmallestNonzeroFloat64,
+				math.Copysign(0, -1)})},
 		{"not-finite", v([]any{math.Inf(1), math.Inf(-1), quiet})},
-		{"strings", v([]any{"", "plain", "quote \" backslash \\ slash /", "line\nend\ttab\r\x00\x7f", "<b>&</b>", "é Ω 漢 \U0001F600 \u2028", strings.Repeat("x", 31), strings.Repeat("x", 32), strings.Repeat("y", 256)})},
+		{"strings",
+			v([]any{"", "plain", "quote \" backslash \\ slash /", "line\nend\ttab\r\x00\x7f", "<b>&</b>",
+				"é Ω 漢 \U0001F600 \u2028", strings.Repeat("x", 31), strings.Repeat("x", 32), strings.Repeat("y", 256)})},
 		{"blobs", v([]any{[]byte{}, []byte{0}, []byte{0xFF, 0xFE}, []byte("abc"), make([]byte, 300)})},
 		{"lists", v([]any{[]any{}, []any{1, []any{2, []any{3}}}, many})},
 		{"maps", v(Map{{"", nil}, {"ключ", 1}, {"m", Map{{"n", Map{}}}}, {"wide", wide}})},
@@ -145,7 +152,8 @@ func spaces() []golden {
 	s := func(name string, x Space) golden { return golden{name, Map{{"space", x}}} }
 	return []golden{
 		s("box", box),
-		s("box-elementwise", Space{Kind: "box", Shape: []int{3}, DType: F64, Low: []float64{-1, 0, -inf}, High: []float64{1, 0.5, inf}}),
+		s("box-elementwise",
+			Space{Kind: "box", Shape: []int{3}, DType: F64, Low: []float64{-1, 0, -inf}, High: []float64{1, 0.5, inf}}),
 		s("box-scalar", Space{Kind: "box", Shape: []int{}, DType: F32, Low: []float64{0}, High: []float64{1}}),
 		s("box-image", Space{Kind: "box", Shape: []int{4, 4, 3}, DType: U8, Low: []float64{0}, High: []float64{255}}),
 		s("discrete", disc),
@@ -156,10 +164,14 @@ func spaces() []golden {
 		s("dict", Space{Kind: "dict", Names: []string{"b", "a"}, Items: []Space{box, disc}}),
 		s("tuple", Space{Kind: "tuple", Items: []Space{disc, box}}),
 		s("text", Space{Kind: "text", Min: 1, Max: 8, Chars: "abc"}),
-		s("graph", Space{Kind: "graph", Items: []Space{{Kind: "box", Shape: []int{4}, DType: F32, Low: []float64{0}, High: []float64{1}}, disc}}),
+		s("graph",
+			Space{Kind: "graph",
+				Items: []Space{{Kind: "box", Shape: []int{4}, DType: F32, Low: []float64{0}, High: []float64{1}}, disc}}),
 		s("graph-plain-edges", Space{Kind: "graph", Items: []Space{box}}),
 		s("seq", Space{Kind: "seq", Items: []Space{disc}}),
-		s("nested", Space{Kind: "dict", Names: []string{"x"}, Items: []Space{{Kind: "tuple", Items: []Space{{Kind: "dict", Names: []string{"y"}, Items: []Space{disc}}}}}}),
+		s("nested",
+			Space{Kind: "dict", Names: []string{"x"},
+				Items: []Space{{Kind: "tuple", Items: []Space{{Kind: "dict", Names: []string{"y"}, Items: []Space{disc}}}}}}),
 		{"flat", Map{{"space", *ObsSpace(exampleSpec(), ViewFlat, false)}}},
 	}
 }

@@ -18,7 +18,8 @@ var goldenFiles = []struct {
 	file  string
 	cases func() []golden
 }{
-	{"requests", requests}, {"replies", replies}, {"errors", errorReplies}, {"arrays", arrays}, {"values", values}, {"spaces", spaces},
+	{"requests", requests}, {"replies", replies}, {"errors", errorReplies}, {"arrays", arrays}, {"values", values},
+	{"spaces", spaces},
 }
 
 // entry is one case of a golden file.
@@ -106,8 +107,8 @@ func TestMessagesAreWrittenAsInTheGoldenFiles(t *testing.T) {
 	}
 }
 
-// This test reads the files without the code that writes them: numpy.json comes from msgpack-numpy, forms.json was written
-// by hand.
+// This test reads the files without the code that writes them: numpy.json comes from msgpack-numpy, forms.json was
+// written by hand.
 func TestGoldenFilesAreReadAndWrittenBack(t *testing.T) {
 	files, err := filepath.Glob(goldenPath("*"))
 	if err != nil || len(files) < len(goldenFiles) {
@@ -186,9 +187,12 @@ var closeCodes = []struct {
 	code int
 	name string
 }{
-	{CloseBye, "bye"}, {CloseDraining, "draining"}, {CloseProtocol, "protocol"}, {CloseWrongType, "wrong type"}, {CloseTooLarge, "too large"},
-	{CloseInternal, "internal"}, {CloseBadHello, "bad hello"}, {CloseUnauthorized, "unauthorized"}, {CloseNoVersion, "no version"},
-	{CloseHelloTimeout, "hello timeout"}, {CloseTakenOver, "taken over"}, {CloseExpired, "expired"}, {CloseCapacity, "capacity"},
+	{CloseBye, "bye"}, {CloseDraining, "draining"}, {CloseProtocol, "protocol"}, {CloseWrongType, "wrong type"},
+	{CloseTooLarge, "too large"},
+	{CloseInternal, "internal"}, {CloseBadHello, "bad hello"}, {CloseUnauthorized, "unauthorized"},
+	{CloseNoVersion, "no version"},
+	{CloseHelloTimeout, "hello timeout"}, {CloseTakenOver, "taken over"}, {CloseExpired, "expired"},
+	{CloseCapacity, "capacity"},
 	{CloseNotNow, "not now"},
 }
 

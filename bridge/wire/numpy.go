@@ -11,8 +11,8 @@ const (
 	hasData
 )
 
-// numpy reads the n entries of an array in msgpack-numpy's form, a map whose keys are bytes. A numpy scalar has nd false
-// and no kind and shape; it becomes an array without dimensions.
+// numpy reads the n entries of an array in msgpack-numpy's form, a map whose keys are bytes. A numpy scalar has nd
+// false and no kind and shape; it becomes an array without dimensions.
 func (d *Decoder) numpy(n int) (any, *Error) {
 	var (
 		a    Array

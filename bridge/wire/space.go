@@ -52,7 +52,8 @@ func ObsSpace(s env.Spec, view string, mask bool) *Space {
 			shape = []int{1}
 		}
 		d.Names = append(d.Names, f.Name)
-		d.Items = append(d.Items, Space{Kind: "box", Shape: shape, DType: F32, Low: []float64{float64(f.Low)}, High: []float64{float64(f.High)}})
+		d.Items = append(d.Items,
+			Space{Kind: "box", Shape: shape, DType: F32, Low: []float64{float64(f.Low)}, High: []float64{float64(f.High)}})
 	}
 	if !placed {
 		d.addMask(s)
@@ -62,7 +63,8 @@ func ObsSpace(s env.Spec, view string, mask bool) *Space {
 
 func (d *Space) addMask(s env.Spec) {
 	d.Names = append(d.Names, MaskKey)
-	d.Items = append(d.Items, Space{Kind: "box", Shape: []int{s.MaskLen()}, DType: U8, Low: []float64{0}, High: []float64{1}})
+	d.Items = append(d.Items,
+		Space{Kind: "box", Shape: []int{s.MaskLen()}, DType: U8, Low: []float64{0}, High: []float64{1}})
 }
 
 // shorten returns v as one number if all its numbers are equal.

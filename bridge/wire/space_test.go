@@ -22,7 +22,8 @@ func TestAnObservationsSpaceIsADictOfItsFields(t *testing.T) {
 func TestTheFlatViewHasABoundForEachElement(t *testing.T) {
 	s := ObsSpace(exampleSpec(), ViewFlat, false)
 	inf := math.Inf(1)
-	if s.Kind != "box" || !slices.Equal(s.Shape, []int{5}) || !slices.Equal(s.Low, []float64{0}) || !slices.Equal(s.High, []float64{1, inf, inf, inf, inf}) {
+	if s.Kind != "box" || !slices.Equal(s.Shape, []int{5}) || !slices.Equal(s.Low, []float64{0}) ||
+		!slices.Equal(s.High, []float64{1, inf, inf, inf, inf}) {
 		t.Errorf("%+v", s)
 	}
 	if s := ObsSpace(env.Spec{}, ViewFlat, false); !slices.Equal(s.Shape, []int{0}) {
@@ -106,18 +107,28 @@ func TestSpacesThatAreRefused(t *testing.T) {
 	}
 	for _, bad := range []string{
 		`5`, `null`, `[]`, `{}`, `{"t":5}`, `{"t":"ball"}`, `{"t":"seq","s":` + deep + `}`,
-		`{"t":"box"}`, `{"t":"box","shape":null}`, `{"t":"box","shape":[0]}`, `{"t":"box","shape":[-1]}`, `{"t":"box","shape":2}`,
-		`{"t":"box","shape":[65536,65536]}`, `{"t":"box","shape":[1,1,1,1,1,1,1,1,1]}`, `{"t":"box","shape":[2],"dtype":"float"}`,
+		`{"t":"box"}`, `{"t":"box","shape":null}`, `{"t":"box","shape":[0]}`, `{"t":"box","shape":[-1]}`,
+		`{"t":"box","shape":2}`,
+		`{"t":"box","shape":[65536,65536]}`, `{"t":"box","shape":[1,1,1,1,1,1,1,1,1]}`,
+		`{"t":"box","shape":[2],"dtype":"float"}`,
 		`{"t":"box","shape":[2],"dtype":1}`, `{"t":"box","shape":[2],"low":[1]}`, `{"t":"box","shape":[2],"low":[1,2,3]}`,
-		`{"t":"box","shape":[2],"low":"0"}`, `{"t":"box","shape":[2],"low":["0","0"]}`, `{"t":"box","shape":[2],"low":2,"high":1}`,
+		`{"t":"box","shape":[2],"low":"0"}`, `{"t":"box","shape":[2],"low":["0","0"]}`,
+		`{"t":"box","shape":[2],"low":2,"high":1}`,
 		`{"t":"box","shape":[2],"low":0,"high":[1,-1]}`,
-		`{"t":"discrete"}`, `{"t":"discrete","n":null}`, `{"t":"discrete","n":0}`, `{"t":"discrete","n":1.5}`, `{"t":"discrete","n":2,"dtype":"float32"}`,
-		`{"t":"discrete","n":2,"dtype":"bool"}`, `{"t":"discrete","n":2,"start":"0"}`, `{"t":"discrete","n":9223372036854775807,"start":1}`,
-		`{"t":"mdiscrete"}`, `{"t":"mdiscrete","nvec":[]}`, `{"t":"mdiscrete","nvec":[0]}`, `{"t":"mdiscrete","nvec":[2],"start":[0,0]}`,
-		`{"t":"mdiscrete","nvec":[2],"start":[9223372036854775807]}`, `{"t":"mdiscrete","nvec":3}`, `{"t":"mdiscrete","nvec":[2],"dtype":"float64"}`,
-		`{"t":"mbinary"}`, `{"t":"dict"}`, `{"t":"dict","k":[["a"]]}`, `{"t":"dict","k":["a"]}`, `{"t":"dict","k":[[1,` + box + `]]}`,
-		`{"t":"dict","k":[["a",` + box + `],["a",` + box + `]]}`, `{"t":"dict","k":{"a":` + box + `}}`, `{"t":"dict","k":[["a",1]]}`,
-		`{"t":"tuple"}`, `{"t":"tuple","s":[1]}`, `{"t":"text"}`, `{"t":"text","max":-1}`, `{"t":"text","min":3,"max":2}`, `{"t":"text","max":2,"chars":1}`,
+		`{"t":"discrete"}`, `{"t":"discrete","n":null}`, `{"t":"discrete","n":0}`, `{"t":"discrete","n":1.5}`,
+		`{"t":"discrete","n":2,"dtype":"float32"}`,
+		`{"t":"discrete","n":2,"dtype":"bool"}`, `{"t":"discrete","n":2,"start":"0"}`,
+		`{"t":"discrete","n":9223372036854775807,"start":1}`,
+		`{"t":"mdiscrete"}`, `{"t":"mdiscrete","nvec":[]}`, `{"t":"mdiscrete","nvec":[0]}`,
+		`{"t":"mdiscrete","nvec":[2],"start":[0,0]}`,
+		`{"t":"mdiscrete","nvec":[2],"start":[9223372036854775807]}`, `{"t":"mdiscrete","nvec":3}`,
+		`{"t":"mdiscrete","nvec":[2],"dtype":"float64"}`,
+		`{"t":"mbinary"}`, `{"t":"dict"}`, `{"t":"dict","k":[["a"]]}`, `{"t":"dict","k":["a"]}`,
+		`{"t":"dict","k":[[1,` + box + `]]}`,
+		`{"t":"dict","k":[["a",` + box + `],["a",` + box + `]]}`, `{"t":"dict","k":{"a":` + box + `}}`,
+		`{"t":"dict","k":[["a",1]]}`,
+		`{"t":"tuple"}`, `{"t":"tuple","s":[1]}`, `{"t":"text"}`, `{"t":"text","max":-1}`, `{"t":"text","min":3,"max":2}`,
+		`{"t":"text","max":2,"chars":1}`,
 		`{"t":"graph"}`, `{"t":"graph","node":` + box + `,"edge":1}`, `{"t":"seq"}`,
 	} {
 		if s, e := parseText(t, bad); e == nil || e.Code != BadRequest {
@@ -125,8 +136,10 @@ func TestSpacesThatAreRefused(t *testing.T) {
 		}
 	}
 	for _, m := range []Map{
-		{{"t", "box"}, {"shape", []any{int64(1)}}, {"low", math.NaN()}}, {{"t", "box"}, {"shape", []any{int64(1)}}, {"low", math.Inf(1)}},
-		{{"t", "box"}, {"shape", []any{int64(1)}}, {"high", math.Inf(-1)}}, {{"t", "box"}, {"shape", []any{int64(2)}}, {"low", f64s(0)}},
+		{{"t", "box"}, {"shape", []any{int64(1)}}, {"low", math.NaN()}},
+		{{"t", "box"}, {"shape", []any{int64(1)}}, {"low", math.Inf(1)}},
+		{{"t", "box"}, {"shape", []any{int64(1)}}, {"high", math.Inf(-1)}},
+		{{"t", "box"}, {"shape", []any{int64(2)}}, {"low", f64s(0)}},
 	} {
 		if s, e := ParseSpace(m); e == nil {
 			t.Errorf("%v: %+v", m, s)

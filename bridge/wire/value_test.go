@@ -10,15 +10,17 @@ import (
 
 func everything() Map {
 	return Map{
-		{"nil", nil}, {"bool", true}, {"int", int64(-3)}, {"float", 2.0}, {"half", 0.5}, {"big", uint64(1 << 63)}, {"str", "s"},
+		{"nil", nil}, {"bool", true}, {"int", int64(-3)}, {"float", 2.0}, {"half", 0.5}, {"big", uint64(1 << 63)},
+		{"str", "s"},
 		{"bin", []byte{1}}, {"list", []any{int64(1), 2.0}}, {"strs", []any{"a", "b"}}, {"map", Map{{"k", nil}}},
-		{"ints", ints(I32, []int{2}, 4, 5)}, {"two", ints(I32, []int{1, 2}, 4, 5)}, {"floats", f64s(1)}, {"bools", bools(true)},
+		{"ints", ints(I32, []int{2}, 4, 5)}, {"two", ints(I32, []int{1, 2}, 4, 5)}, {"floats", f64s(1)},
+		{"bools", bools(true)},
 		{"huge", ints(U64, []int{1}, -1)}, {"base64", "AQ=="},
 	}
 }
 
-// Every accessor accepts its type, returns the default for nil, and for anything else an error that names the field, the
-// type found and the type wanted.
+// Every accessor accepts its type, returns the default for nil, and for anything else an error that names the field,
+// the type found and the type wanted.
 func TestFieldsAreReadByType(t *testing.T) {
 	m := everything()
 	for _, c := range []struct {
@@ -28,7 +30,8 @@ func TestFieldsAreReadByType(t *testing.T) {
 	}{
 		{"Str", func(k string) (any, *Error) { v, e := m.Str(k, "def"); return v, e },
 			map[string]any{"nil": "def", "none": "def", "str": "s", "base64": "AQ=="}},
-		{"Bool", func(k string) (any, *Error) { v, e := m.Bool(k, true); return v, e }, map[string]any{"nil": true, "none": true, "bool": true}},
+		{"Bool", func(k string) (any, *Error) { v, e := m.Bool(k, true); return v, e },
+			map[string]any{"nil": true, "none": true, "bool": true}},
 		{"Int", func(k string) (any, *Error) { v, e := m.Int(k, 7, -10, 10); return v, e },
 			map[string]any{"nil": int64(7), "none": int64(7), "int": int64(-3), "float": int64(2)}},
 		{"Bytes", func(k string) (any, *Error) { v, e := m.Bytes(k); return v, e },
@@ -97,7 +100,8 @@ func TestErrorsSurviveTheWire(t *testing.T) {
 	if e.Code != BadAction || !slices.Equal(e.Env, []int{1, 4}) || e.Msg != "" {
 		t.Errorf("%+v", e)
 	}
-	if s := (&Error{Code: BadSeed, Msg: "field seed", Got: "a map", Want: "a number"}).Error(); s != "bad_seed: field seed; got a map; want a number" {
+	if s := (&Error{Code: BadSeed, Msg: "field seed", Got: "a map", Want: "a number"}).Error(); s !=
+		"bad_seed: field seed; got a map; want a number" {
 		t.Error(s)
 	}
 }

@@ -332,7 +332,8 @@ func (w *Writer) Array(d DType, shape ...int) []byte {
 }
 
 // The keys of msgpack-numpy.
-var keyND, keyType, keyKind, keyShape, keyData = []byte("nd"), []byte("type"), []byte("kind"), []byte("shape"), []byte("data")
+var keyND, keyType, keyKind, keyShape, keyData = []byte("nd"), []byte("type"), []byte("kind"), []byte("shape"),
+	[]byte("data")
 
 // F64 writes an array of float64.
 func (w *Writer) F64(data []float64, shape ...int) { PutF64(w.Array(F64, shape...), data) }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Value writes any decoded value, and also int, int32, uint32, float32, map[string]any (sorted by key), []string, []int,
-// []int64, []float64 (as lists), Space and *Space.
+// Value writes any decoded value, and also int, int32, uint32, float32, map[string]any (sorted by key), []string,
+// []int, []int64, []float64 (as lists), Space and *Space.
 func (w *Writer) Value(v any) {
 	switch v := v.(type) {
 	case nil:

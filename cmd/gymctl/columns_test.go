@@ -25,35 +25,46 @@ const (
 func TestColumnsOfAnExport(t *testing.T) {
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "export.csv", export)
-	if got, want := clitest.Must(t, "trace", "convert", "export.csv", map3), "0,3600,2,a,,,,,,,,,,,,,\n30,86400,0.5,b,,,,,,,,,,,,,\n"; !strings.HasSuffix(got, want) {
+	if got, want := clitest.Must(t, "trace", "convert", "export.csv", map3),
+		"0,3600,2,a,,,,,,,,,,,,,\n30,86400,0.5,b,,,,,,,,,,,,,\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("%q, want a header and %q", got, want)
 	}
 	for _, args := range [][]string{
 		{"trace", "stats", "export.csv", map3},
-		{"trace", "stats", "export.csv", "--columns", "submit_time=Submitted,duration=Elapsed", "--columns", "num_gpu=gpus", "--delimiter", "semicolon"},
+		{"trace", "stats", "export.csv", "--columns", "submit_time=Submitted,duration=Elapsed", "--columns", "num_gpu=gpus",
+			"--delimiter", "semicolon"},
 		{"sim", "--trace", "export.csv", map3, "--cluster", "pool:4", "--policy", "fifo"},
-		{"sim", "--trace", "export.csv", "--set", "trace.columns={submit_time: Submitted, duration: Elapsed, num_gpu: GPUs}", "--cluster", "pool:4", "--policy", "fifo"},
-		{"sim", "--trace", "export.csv", "--set", "trace.columns.submit_time=Submitted", "--set", "trace.columns.duration=Elapsed", "--set", "trace.columns.num_gpu=GPUs", "--cluster", "pool:4", "--policy", "fifo"},
+		{"sim", "--trace", "export.csv", "--set", "trace.columns={submit_time: Submitted, duration: Elapsed, num_gpu: GPUs}",
+			"--cluster", "pool:4", "--policy", "fifo"},
+		{"sim", "--trace", "export.csv", "--set", "trace.columns.submit_time=Submitted", "--set",
+			"trace.columns.duration=Elapsed", "--set", "trace.columns.num_gpu=GPUs", "--cluster", "pool:4", "--policy", "fifo"},
 	} {
 		if out := clitest.Must(t, args...); !strings.Contains(out, "export.csv (csv): 2 jobs") {
 			t.Errorf("%v printed %s", args, out)
 		}
 	}
 	clitest.Write(t, "whole.csv", "Start;Elapsed;GPUs\n0;3600;1\n600;1800;2\n")
-	out := clitest.Must(t, "sim", "--peer", "dally-waiting-only", "--trace", "whole.csv", "--columns", "submit_time=Start,duration=Elapsed,num_gpu=GPUs",
+	out := clitest.Must(t, "sim", "--peer", "dally-waiting-only", "--trace", "whole.csv", "--columns",
+		"submit_time=Start,duration=Elapsed,num_gpu=GPUs",
 		"--delimiter", "semicolon", "--mix", "dally", "--cluster", "dally:4x4", "--policy", "dally")
 	if !strings.Contains(out, "whole.csv (csv): 2 jobs") {
 		t.Errorf("sim --peer printed %s", out)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"trace stats export.csv", `gymctl: trace export.csv: its first line, "Job;Submitted;Elapsed;GPUs", is of no known format (gymctl trace formats lists them); csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them; the nearest are "Submitted" and "Elapsed" and "GPUs": use --columns submit_time=Submitted,duration=Elapsed,num_gpu=GPUs (trace.columns)`},
-		{"trace stats export.csv --columns submit=Submitted", `gymctl: --columns: got "submit=Submitted", want NAME=COLUMN with one of the format's names: submit_time, `},
-		{"trace stats export.csv --columns submit_time=Submited", `gymctl: export.csv:1: columns: submit_time=Submited names no column of the file, which has Job, Submitted, Elapsed, GPUs; did you mean "Submitted"?`},
-		{"trace stats export.csv --columns Submitted", `gymctl: --columns: got "Submitted", want NAME=COLUMN, joined by commas, as submit_time=Submit,duration=Elapsed`},
-		{"trace stats export.csv --delimiter dash", `gymctl: --delimiter: got "dash", want comma, semicolon, tab, bar or the character itself`},
+		{"trace stats export.csv",
+			`gymctl: trace export.csv: its first line, "Job;Submitted;Elapsed;GPUs", is of no known format (gymctl trace formats lists them); csv needs submit_time, duration (or start_time and end_time) and num_gpu and found none of them; the nearest are "Submitted" and "Elapsed" and "GPUs": use --columns submit_time=Submitted,duration=Elapsed,num_gpu=GPUs (trace.columns)`},
+		{"trace stats export.csv --columns submit=Submitted",
+			`gymctl: --columns: got "submit=Submitted", want NAME=COLUMN with one of the format's names: submit_time, `},
+		{"trace stats export.csv --columns submit_time=Submited",
+			`gymctl: export.csv:1: columns: submit_time=Submited names no column of the file, which has Job, Submitted, Elapsed, GPUs; did you mean "Submitted"?`},
+		{"trace stats export.csv --columns Submitted",
+			`gymctl: --columns: got "Submitted", want NAME=COLUMN, joined by commas, as submit_time=Submit,duration=Elapsed`},
+		{"trace stats export.csv --delimiter dash",
+			`gymctl: --delimiter: got "dash", want comma, semicolon, tab, bar or the character itself`},
 		{"train --columns submit_time=Submitted", `gymctl: --columns goes with --trace`},
 		{"train -c cartpole-ppo --columns submit_time=Submitted", `gymctl: --columns goes with --trace`},
-		{"train --trace export.csv --columns submit_time=Submitted", `no columns duration (or start_time and end_time), num_gpu; the nearest are "Elapsed" and "GPUs": use --columns duration=Elapsed,num_gpu=GPUs`},
+		{"train --trace export.csv --columns submit_time=Submitted",
+			`no columns duration (or start_time and end_time), num_gpu; the nearest are "Elapsed" and "GPUs": use --columns duration=Elapsed,num_gpu=GPUs`},
 		{"eval --trace export.csv " + map3, `too few jobs`},
 		{"train --trace export.csv " + map3, `too few jobs`},
 	} {
@@ -76,18 +87,21 @@ func TestSlurmsAccounting(t *testing.T) {
 	if got := clitest.Read(t, "jobs.csv"); !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want a header and %q", got, want)
 	}
-	if out := clitest.Must(t, "trace", "stats", "jobs.txt"); !strings.Contains(out, "jobs.txt (sacct): 2 jobs, 1 left out (never started: Start is not known)") {
+	if out := clitest.Must(t, "trace", "stats", "jobs.txt"); !strings.Contains(out,
+		"jobs.txt (sacct): 2 jobs, 1 left out (never started: Start is not known)") {
 		t.Errorf("stats printed %s", out)
 	}
 	times := regexp.MustCompile(`"metrics":.*?"events"`)
 	simulated := func(file string) []string {
-		return times.FindAllString(clitest.Must(t, "sim", "--trace", file, "--cluster", "pool:4", "--policy", "fifo,sjf", "--json"), -1)
+		return times.FindAllString(clitest.Must(t, "sim", "--trace", file, "--cluster", "pool:4", "--policy", "fifo,sjf",
+			"--json"), -1)
 	}
 	if from, to := simulated("jobs.txt"), simulated("jobs.csv"); len(from) != 2 || !slices.Equal(from, to) {
 		t.Errorf("%s\nand from the native format\n%s", from, to)
 	}
 	clitest.Write(t, "cut.txt", "       JobID   Elapsed\n------------ ----------\n7            00:01:00\n")
-	if code, _, said := clitest.Run(t, "trace", "stats", "cut.txt"); code != cli.ExitMistake || !strings.Contains(said, "run it with -P (--parsable2)") {
+	if code, _, said := clitest.Run(t, "trace", "stats", "cut.txt"); code != cli.ExitMistake ||
+		!strings.Contains(said, "run it with -P (--parsable2)") {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
 }

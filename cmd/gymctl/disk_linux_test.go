@@ -59,7 +59,8 @@ func TestTrainingWaitsForAFullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	checkpoints := filepath.Join(disk, "run", "checkpoints")
 	args := []string{"train", "-c", "cartpole-ppo", "--workers", "1", "--no-eval"}
-	for _, s := range []string{"train.steps=300000", "train.checkpoint_every=4096", "train.log_every=4096", "train.eval_every=0", "train.keep=2"} {
+	for _, s := range []string{"train.steps=300000", "train.checkpoint_every=4096", "train.log_every=4096",
+		"train.eval_every=0", "train.keep=2"} {
 		args = append(args, "--set", s)
 	}
 	p := clitest.Begin(t, disk, nil, append(args, "--run-dir", "run")...)
@@ -71,7 +72,8 @@ func TestTrainingWaitsForAFullDisk(t *testing.T) {
 			return strings.Contains(p.Text()[before:], "cannot be written, the disk is full")
 		})
 		free()
-		clitest.Eventually(t, "it tells of space", func() bool { return strings.Contains(p.Text()[before:], "is written: there is space again") })
+		clitest.Eventually(t, "it tells of space",
+			func() bool { return strings.Contains(p.Text()[before:], "is written: there is space again") })
 	}
 	free := fill(t, disk)
 	before := len(p.Text())
@@ -93,6 +95,8 @@ func TestTrainingWaitsForAFullDisk(t *testing.T) {
 	again := clitest.Begin(t, disk, nil, "train", "--workers", "1", "--no-eval", "--resume", "run")
 	again.End(t, "the training, continued", cli.ExitDone, "")
 	straight := t.TempDir()
-	clitest.Begin(t, straight, nil, append(args, "--run-dir", "run")...).End(t, "the training without a pause", cli.ExitDone, "")
-	clitest.SameRuns(t, "after the full disk", clitest.RunFiles(t, filepath.Join(disk, "run")), clitest.RunFiles(t, filepath.Join(straight, "run")))
+	clitest.Begin(t, straight, nil,
+		append(args, "--run-dir", "run")...).End(t, "the training without a pause", cli.ExitDone, "")
+	clitest.SameRuns(t, "after the full disk", clitest.RunFiles(t, filepath.Join(disk, "run")),
+		clitest.RunFiles(t, filepath.Join(straight, "run")))
 }

@@ -30,7 +30,8 @@ func TestConfigShowAsJSON(t *testing.T) {
 		}
 		// JSON is YAML, so the document's configuration is a file again, with the same text.
 		clitest.Write(t, "again.yaml", string(d.Config))
-		if again, want := clitest.Must(t, "config", "show", "again.yaml", "--kind", d.Kind), clitest.Must(t, "config", "show", name); again != want {
+		if again, want := clitest.Must(t, "config", "show", "again.yaml", "--kind", d.Kind),
+			clitest.Must(t, "config", "show", name); again != want {
 			t.Errorf("%s read again\n%s\nwant\n%s", name, again, want)
 		}
 	}
@@ -40,7 +41,8 @@ func TestConfigShowAsJSON(t *testing.T) {
 			Train struct{ Steps int64 }
 		}
 	}
-	if err := json.Unmarshal([]byte(clitest.Must(t, "config", "show", "quickstart", "--json", "--set", "eval.windows=7")), &d); err != nil || d.Config.Eval.Windows != 7 || d.Config.Train.Steps != 98304 {
+	if err := json.Unmarshal([]byte(clitest.Must(t, "config", "show", "quickstart", "--json", "--set", "eval.windows=7")),
+		&d); err != nil || d.Config.Eval.Windows != 7 || d.Config.Train.Steps != 98304 {
 		t.Errorf("%v: %+v", err, d)
 	}
 	clitest.Wrong(t, []string{"config", "show", "quickstat", "--json"}, "did you mean quickstart?")
@@ -63,11 +65,15 @@ func TestConfigCheckAsJSON(t *testing.T) {
 	if code != cli.ExitMistake || said != plain || strings.Count(said, "\n") != 3 {
 		t.Errorf("exit code %d, said %q, without --json %q", code, said, plain)
 	}
-	if f := d.Files[1]; f.OK || len(f.Faults) != 2 || f.Faults[0] != (look.FileFault{Line: 3, Key: "racks[0].nodes[0].gpus", Got: "-3", Want: "0 to 1024", Message: "bad.yaml:3: racks[0].nodes[0].gpus: got -3, want 0 to 1024"}) ||
+	if f := d.Files[1]; f.OK || len(f.Faults) != 2 ||
+		f.Faults[0] !=
+			(look.FileFault{Line: 3, Key: "racks[0].nodes[0].gpus", Got: "-3", Want: "0 to 1024",
+				Message: "bad.yaml:3: racks[0].nodes[0].gpus: got -3, want 0 to 1024"}) ||
 		f.Faults[1].Line != 4 || f.Faults[1].Key != "" || !strings.Contains(f.Faults[1].Message, "did you mean cpus?") {
 		t.Errorf("got %+v", f)
 	}
-	if f := d.Files[2]; f.OK || len(f.Faults) != 1 || !strings.HasPrefix(f.Faults[0].Message, "none.yaml: there is no such file or preset") {
+	if f := d.Files[2]; f.OK || len(f.Faults) != 1 ||
+		!strings.HasPrefix(f.Faults[0].Message, "none.yaml: there is no such file or preset") {
 		t.Errorf("got %+v", f)
 	}
 	code, out, said = clitest.Run(t, "config", "check", "philly-192", "--json", "--kind", "clutser")
@@ -84,13 +90,15 @@ func TestCkptVerifyAsJSON(t *testing.T) {
 	}
 	clitest.Strict(t, clitest.Must(t, "ckpt", "verify", "run", "--json"), &d)
 	older, newer := filepath.Join("run", "checkpoints", "500"), filepath.Join("run", "checkpoints", "1000")
-	if len(d.Checkpoints) != 2 || d.Checkpoints[0] != (look.CkptVerified{Dir: older, OK: true, Step: 500, Parts: 2, Bytes: 507}) || d.Checkpoints[1].Dir != newer {
+	if len(d.Checkpoints) != 2 || d.Checkpoints[0] !=
+		(look.CkptVerified{Dir: older, OK: true, Step: 500, Parts: 2, Bytes: 507}) || d.Checkpoints[1].Dir != newer {
 		t.Errorf("got %+v", d)
 	}
 	clitest.Write(t, filepath.Join(newer, "weights.bin"), "wrong!!")
 	code, out, said := clitest.Run(t, "ckpt", "verify", "run", "--json")
 	clitest.Strict(t, out, &d)
-	if c := d.Checkpoints; code != cli.ExitMistake || len(c) != 2 || !c[0].OK || c[1].OK || "gymctl: "+c[1].Fault+"\n" != said {
+	if c := d.Checkpoints; code != cli.ExitMistake || len(c) != 2 || !c[0].OK || c[1].OK ||
+		"gymctl: "+c[1].Fault+"\n" != said {
 		t.Errorf("exit code %d, printed %s, said %q", code, out, said)
 	}
 	if code, out, _ := clitest.Run(t, "ckpt", "verify", "nowhere", "--json"); code != cli.ExitMistake || out != "" {
@@ -112,10 +120,13 @@ func TestWrittenTracesAsJSON(t *testing.T) {
 			Jobs    int
 		}
 	}
-	if err := json.Unmarshal([]byte(clitest.Must(t, "trace", "synth", "--jobs", "50", "--seed", "7", "-o", "jobs.csv.gz", "--json")), &s); err != nil {
+	if err := json.Unmarshal(
+		[]byte(clitest.Must(t, "trace", "synth", "--jobs", "50", "--seed", "7", "-o", "jobs.csv.gz", "--json")), &s); err !=
+		nil {
 		t.Fatal(err)
 	}
-	if s.written != (written{"jobs.csv.gz", "csv", 50}) || s.Seed != 7 || s.Settings.Profile != "philly" || s.Settings.Jobs != 50 {
+	if s.written != (written{"jobs.csv.gz", "csv", 50}) || s.Seed != 7 || s.Settings.Profile != "philly" ||
+		s.Settings.Jobs != 50 {
 		t.Errorf("got %+v", s)
 	}
 	clitest.Write(t, "priority.csv", "submit_time,duration,num_gpu,priority\n0,5,1,3\n1,5,1,\n2,5,1,1\n")
@@ -124,18 +135,22 @@ func TestWrittenTracesAsJSON(t *testing.T) {
 		Trace workload.Info    `json:"trace"`
 		Lost  []look.LostField `json:"lost"`
 	}
-	code, out, said := clitest.Run(t, "trace", "convert", "priority.csv", "--to", "swf", "-o", "out.swf", "--skip", "1", "--json")
+	code, out, said := clitest.Run(t, "trace", "convert", "priority.csv", "--to", "swf", "-o", "out.swf", "--skip", "1",
+		"--json")
 	if code != cli.ExitDone || strings.Count(out, "\n") != 1 || !strings.Contains(said, "priorities") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
 	}
 	clitest.Strict(t, out, &c)
-	if c.written != (written{"out.swf", "swf", 2}) || c.Trace.File != "priority.csv" || c.Trace.Passed != 1 || len(c.Lost) != 1 || c.Lost[0] != (look.LostField{What: "priorities", Jobs: 1}) {
+	if c.written != (written{"out.swf", "swf", 2}) || c.Trace.File != "priority.csv" || c.Trace.Passed != 1 ||
+		len(c.Lost) != 1 || c.Lost[0] != (look.LostField{What: "priorities", Jobs: 1}) {
 		t.Errorf("got %+v", c)
 	}
 	for _, args := range []string{"synth --jobs 5 --json", "synth --jobs 5 --json -o -", "convert priority.csv --json"} {
-		clitest.Wrong(t, append([]string{"trace"}, strings.Fields(args)...), "--json: the document goes to standard output; want -o FILE for the trace")
+		clitest.Wrong(t, append([]string{"trace"}, strings.Fields(args)...),
+			"--json: the document goes to standard output; want -o FILE for the trace")
 	}
-	if code, out, _ := clitest.Run(t, "trace", "convert", "none.csv", "--json", "-o", "x.csv"); code != cli.ExitMistake || out != "" {
+	if code, out, _ := clitest.Run(t, "trace", "convert", "none.csv", "--json", "-o", "x.csv"); code != cli.ExitMistake ||
+		out != "" {
 		t.Errorf("no file to convert: exit code %d, printed %q", code, out)
 	}
 	if _, err := os.Stat("x.csv"); err == nil {

@@ -63,10 +63,10 @@ func TestEveryVerbHasHelpOfAKind(t *testing.T) {
 	}
 }
 
-// Examples must work as printed. Those of train, tune, sweep, eval and experiment run take minutes, those of get need the
-// network, those of serve and ui do not end, those of worker need a command to work for, those of act and export need a trained
-// agent, those of man write into the home folder, those of benchmark need results and the secret, and those of steer, twin and trace
-// get a cluster or a log of one; they have their own tests.
+// Examples must work as printed. Those of train, tune, sweep, eval and experiment run take minutes, those of get need
+// the network, those of serve and ui do not end, those of worker need a command to work for, those of act and export
+// need a trained agent, those of man write into the home folder, those of benchmark need results and the secret, and
+// those of steer, twin and trace get a cluster or a log of one; they have their own tests.
 func TestExamplesWorkAsPrinted(t *testing.T) {
 	clitest.OneGoroutine(t)
 	other := []string{"train", "worker", "tune", "sweep", "get", "serve", "ui", "run", "act", "export", "man"}
@@ -77,7 +77,8 @@ func TestExamplesWorkAsPrinted(t *testing.T) {
 		if c.HasParent() && c.Parent().Name() == "benchmark" && c.Name() != "list" && c.Name() != "show" {
 			continue
 		}
-		if path := c.CommandPath(); strings.HasPrefix(path, "gymctl steer") || strings.HasPrefix(path, "gymctl twin") || strings.HasPrefix(path, "gymctl trace get ") {
+		if path := c.CommandPath(); strings.HasPrefix(path, "gymctl steer") || strings.HasPrefix(path, "gymctl twin") ||
+			strings.HasPrefix(path, "gymctl trace get ") {
 			continue
 		}
 		t.Run(c.CommandPath(), func(t *testing.T) {
@@ -120,20 +121,24 @@ func TestUnknownVerbsAndFlagsAreAnsweredWithTheNearest(t *testing.T) {
 		{"sim --seed -1", `--seed: got "-1", want a whole number, 0 or more`},
 		{"sim --horizon 3", `--horizon: got "3", want a time such as 90s, 40m or 72h`},
 		{"sim --json=perhaps", `--json: got "perhaps", want true or false`},
-		{"sim trace.csv", `sim: there is no file "trace.csv"; want the FILE of a trace (policies follow --policy, clusters --cluster)`},
+		{"sim trace.csv",
+			`sim: there is no file "trace.csv"; want the FILE of a trace (policies follow --policy, clusters --cluster)`},
 		{"sim a.csv b.csv", `sim: got "a.csv" "b.csv", want one FILE, or none; see gymctl sim --help`},
 		{"trace stats", `trace stats: want one FILE; see gymctl trace stats --help`},
 		{"trace stats a b", `trace stats: got "a" "b", want one FILE; see gymctl trace stats --help`},
 	} {
 		code, out, err := clitest.Run(t, strings.Fields(c.args)...)
-		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(err, "gymctl: "+c.want) || strings.Count(err, "\n") != 1 {
-			t.Errorf("gymctl %s: exit code %d, printed %q, said %q; want 2, nothing, one line with %q", c.args, code, out, err, c.want)
+		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(err, "gymctl: "+c.want) ||
+			strings.Count(err, "\n") != 1 {
+			t.Errorf("gymctl %s: exit code %d, printed %q, said %q; want 2, nothing, one line with %q", c.args, code, out, err,
+				c.want)
 		}
 	}
 }
 
 func TestWithoutArgumentsThereIsHelp(t *testing.T) {
-	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"trace"}, {"help", "trace"}, {"config"}, {"ckpt"}, {"help", "sim"}} {
+	for _, args := range [][]string{nil, {"help"}, {"--help"}, {"trace"}, {"help", "trace"}, {"config"}, {"ckpt"},
+		{"help", "sim"}} {
 		if out := clitest.Must(t, args...); !strings.Contains(out, "Usage:\n  gymctl") {
 			t.Errorf("gymctl %v prints %q", args, out)
 		}
@@ -163,7 +168,8 @@ func TestCompletionKnowsVerbsFlagsAndValues(t *testing.T) {
 func TestSignalsEndALongSimulationCleanly(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		dir := t.TempDir()
-		c := clitest.Program(t, "sim", "--jobs", "400000", "--cluster", "pool:64", "--policy", "las", "--events", filepath.Join(dir, "events.jsonl"))
+		c := clitest.Program(t, "sim", "--jobs", "400000", "--cluster", "pool:64", "--policy", "las", "--events",
+			filepath.Join(dir, "events.jsonl"))
 		var out, said bytes.Buffer
 		c.Stdout, c.Stderr = &out, &said
 		if err := c.Start(); err != nil {
@@ -199,7 +205,8 @@ func TestSignalsEndALongSimulationCleanly(t *testing.T) {
 			_ = c.Process.Kill()
 			t.Fatalf("%v does not end it", sig)
 		}
-		if code := c.ProcessState.ExitCode(); code != cli.ExitInterrupted || said.String() != "gymctl: interrupted\n" || out.Len() != 0 {
+		if code := c.ProcessState.ExitCode(); code != cli.ExitInterrupted || said.String() != "gymctl: interrupted\n" ||
+			out.Len() != 0 {
 			t.Errorf("%v: exit code %d, said %q, printed %q; want 130", sig, code, said.String(), out.String())
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -236,9 +243,11 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 func TestOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
-	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"sim", "--jobs", "20"}, {"trace", "synth", "--jobs", "9"}, {"envs"}, {"config", "list"}, {"help"}} {
+	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"sim", "--jobs", "20"},
+		{"trace", "synth", "--jobs", "9"}, {"envs"}, {"config", "list"}, {"help"}} {
 		var said bytes.Buffer
-		if code := clitest.Execute(t.Context(), args, full{}, &said); code != cli.ExitFailed || !strings.Contains(said.String(), "no space left") {
+		if code := clitest.Execute(t.Context(), args, full{}, &said); code != cli.ExitFailed ||
+			!strings.Contains(said.String(), "no space left") {
 			t.Errorf("gymctl %v on a full disk: exit code %d, said %q", args, code, said.String())
 		}
 	}
@@ -248,7 +257,8 @@ func TestACancelledContextIsAnInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, said bytes.Buffer
-	if code := clitest.Execute(ctx, []string{"sim", "--jobs", "50"}, &out, &said); code != cli.ExitInterrupted || out.Len() != 0 {
+	if code := clitest.Execute(ctx, []string{"sim", "--jobs", "50"}, &out, &said); code != cli.ExitInterrupted ||
+		out.Len() != 0 {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), said.String())
 	}
 }

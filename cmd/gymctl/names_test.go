@@ -80,12 +80,14 @@ func TestEveryKindOfNameHasASuggestion(t *testing.T) {
 		{"serve --log-level inf", "info"},
 	} {
 		code, out, said := clitest.Run(t, strings.Fields(c.args)...)
-		if code != cli.ExitMistake || out != "" || strings.Count(said, "\n") != 1 || !strings.HasSuffix(said, "did you mean "+c.want+"?\n") {
+		if code != cli.ExitMistake || out != "" || strings.Count(said, "\n") != 1 ||
+			!strings.HasSuffix(said, "did you mean "+c.want+"?\n") {
 			t.Errorf("gymctl %s: exit code %d, said %q; want one line that suggests %s", c.args, code, said, c.want)
 		}
 	}
 	// Nothing is suggested where nothing is near.
-	for _, args := range []string{"sim --policy zzzzz", "sim --policy sjf+zzzzz", "sim --placement zzzzz", "eval --policies zzzzz@slots"} {
+	for _, args := range []string{"sim --policy zzzzz", "sim --policy sjf+zzzzz", "sim --placement zzzzz",
+		"eval --policies zzzzz@slots"} {
 		if _, _, said := clitest.Run(t, strings.Fields(args)...); strings.Contains(said, "did you mean") {
 			t.Errorf("gymctl %s: %q", args, said)
 		}

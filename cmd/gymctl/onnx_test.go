@@ -13,7 +13,8 @@ import (
 	"clustergym/nets/onnx"
 )
 
-// theCardsCommandGivesItsTable plays the command of a card, and compares with the evaluation that the card's table shows.
+// theCardsCommandGivesItsTable plays the command of a card, and compares with the evaluation that the card's table
+// shows.
 func theCardsCommandGivesItsTable(t *testing.T, card string) {
 	t.Helper()
 	_, command, ok := strings.Cut(card, "As in the table above:\n\n```\ngymctl ")
@@ -25,11 +26,13 @@ func theCardsCommandGivesItsTable(t *testing.T, card string) {
 	if err := json.Unmarshal([]byte(clitest.Read(t, "run/eval/test.json")), &was); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(clitest.Must(t, append(strings.Fields(command), "--no-whole", "--json")...)), &is); err != nil {
+	if err := json.Unmarshal([]byte(clitest.Must(t, append(strings.Fields(command), "--no-whole", "--json")...)),
+		&is); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(was.Windows, is.Windows) || len(was.Policies) != len(is.Policies) {
-		t.Fatalf("%s plays %d policies on windows %v, and the table has %d on %v", command, len(is.Policies), is.Windows, len(was.Policies), was.Windows)
+		t.Fatalf("%s plays %d policies on windows %v, and the table has %d on %v", command, len(is.Policies), is.Windows,
+			len(was.Policies), was.Windows)
 	}
 	for i := range was.Policies {
 		if a, b := was.Policies[i], is.Policies[i]; !reflect.DeepEqual(a.Metrics, b.Metrics) || i > 0 && a.Name != b.Name {
@@ -47,32 +50,41 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 		t.Errorf("export prints %q", out)
 	}
 	var d report.Report
-	if err := json.Unmarshal([]byte(clitest.Must(t, "eval", "--checkpoint", "run", "--policy-onnx", "policy.onnx", "--name", "mine", "--policies", "fifo", "--json")), &d); err != nil {
+	if err := json.Unmarshal(
+		[]byte(clitest.Must(t, "eval", "--checkpoint", "run", "--policy-onnx", "policy.onnx", "--name", "mine", "--policies",
+			"fifo", "--json")), &d); err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Policies) != 3 || d.Policies[1].Name != "mine" || d.Policies[1].Kind != report.KindModel || !reflect.DeepEqual(d.Policies[0].Metrics, d.Policies[1].Metrics) {
+	if len(d.Policies) != 3 || d.Policies[1].Name != "mine" || d.Policies[1].Kind != report.KindModel ||
+		!reflect.DeepEqual(d.Policies[0].Metrics, d.Policies[1].Metrics) {
 		t.Errorf("policies %+v", d.Policies)
 	}
 	if len(d.Paired) == 0 || d.Paired[len(d.Paired)-1].A != "mine" {
 		t.Errorf("pairs %+v", d.Paired)
 	}
 	// The environment is in the model, so that nothing else has to be named.
-	if out := clitest.Must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--no-whole"); !strings.Contains(out, "policy ") {
+	if out := clitest.Must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1",
+		"--no-whole"); !strings.Contains(out, "policy ") {
 		t.Errorf("eval prints %s", out)
 	}
-	if out := clitest.Must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--rungs", "none,exact"); !strings.Contains(out, "\npolicy  ") || !strings.Contains(out, "\nfifo") {
+	if out := clitest.Must(t, "eval", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--windows", "1", "--rungs",
+		"none,exact"); !strings.Contains(out, "\npolicy  ") || !strings.Contains(out, "\nfifo") {
 		t.Errorf("eval --rungs prints %s", out)
 	}
 	// With other estimates, too, it sees what it saw in training.
-	if out := clitest.Must(t, "sim", "--policy-onnx", "policy.onnx", "--jobs", "60", "--cluster", "topdrl-2x4x4", "--estimates", "history"); !strings.Contains(out, "\npolicy  ") {
+	if out := clitest.Must(t, "sim", "--policy-onnx", "policy.onnx", "--jobs", "60", "--cluster", "topdrl-2x4x4",
+		"--estimates", "history"); !strings.Contains(out, "\npolicy  ") {
 		t.Errorf("sim prints %s", out)
 	}
 	code, _, said := clitest.Run(t, "eval", "--policy-onnx", "policy.onnx", "--cluster", "2x8", "--policies", "fifo")
-	if code != cli.ExitMistake || !strings.Contains(said, "the model is for observations with cluster [20 32] in place of cluster [20 16]") {
+	if code != cli.ExitMistake ||
+		!strings.Contains(said, "the model is for observations with cluster [20 32] in place of cluster [20 16]") {
 		t.Errorf("on another cluster: exit code %d, said %q", code, said)
 	}
 	card := clitest.Read(t, "MODEL.md")
-	for _, want := range []string{"# ppo:run@", "A policy for `JobSelect-v1`, trained by PPO", "| file | `policy.onnx`, ", "| what it knew of run times | ", "## Against its rivals", "| this run | ", "gymctl eval --policy-onnx policy.onnx --name mine", "action_mask"} {
+	for _, want := range []string{"# ppo:run@", "A policy for `JobSelect-v1`, trained by PPO", "| file | `policy.onnx`, ",
+		"| what it knew of run times | ", "## Against its rivals", "| this run | ",
+		"gymctl eval --policy-onnx policy.onnx --name mine", "action_mask"} {
 		if !strings.Contains(card, want) {
 			t.Errorf("the card lacks %q:\n%s", want, card)
 		}
@@ -86,7 +98,8 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	if strings.Contains(m.Meta("clustergym.run"), "jobs.csv") {
 		t.Errorf("the model names the trace of its training:\n%s", m.Meta("clustergym.run"))
 	}
-	if out := clitest.Must(t, "eval", "--policy-onnx", "policy.onnx", "--trace", "jobs.csv", "--policies", "fifo", "--windows", "1", "--no-whole"); !strings.Contains(out, "\nfifo") {
+	if out := clitest.Must(t, "eval", "--policy-onnx", "policy.onnx", "--trace", "jobs.csv", "--policies", "fifo",
+		"--windows", "1", "--no-whole"); !strings.Contains(out, "\nfifo") {
 		t.Errorf("eval --trace prints %s", out)
 	}
 	named := *m
@@ -98,15 +111,19 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 		named.Metadata = append(named.Metadata, p)
 	}
 	clitest.Write(t, "named.onnx", string(named.Encode()))
-	if code, _, said := clitest.Run(t, "eval", "--policy-onnx", "named.onnx", "--policies", "fifo"); code != cli.ExitMistake || !strings.Contains(said, `name the file "other.csv" for trace.file`) {
+	if code, _, said := clitest.Run(t, "eval", "--policy-onnx", "named.onnx", "--policies", "fifo"); code !=
+		cli.ExitMistake || !strings.Contains(said, `name the file "other.csv" for trace.file`) {
 		t.Errorf("a model that names a trace: exit code %d, said %q", code, said)
 	}
 	for _, own := range [][]string{{"--trace", "jobs.csv"}, {"--set", "trace.file=jobs.csv"}} {
-		if out := clitest.Must(t, append([]string{"eval", "--policy-onnx", "named.onnx", "--policies", "fifo", "--windows", "1", "--no-whole"}, own...)...); !strings.Contains(out, "\nfifo") {
+		if out := clitest.Must(t,
+			append([]string{"eval", "--policy-onnx", "named.onnx", "--policies", "fifo", "--windows", "1", "--no-whole"},
+				own...)...); !strings.Contains(out, "\nfifo") {
 			t.Errorf("eval %v prints %s", own, out)
 		}
 	}
-	if m.Meta("clustergym.env") != "JobSelect-v1" || len(m.Meta("clustergym.spec")) != 64 || !strings.Contains(m.Meta("clustergym.run"), "id: JobSelect-v1") || m.Graph.Inputs[0].Shape[0] != -1 {
+	if m.Meta("clustergym.env") != "JobSelect-v1" || len(m.Meta("clustergym.spec")) != 64 ||
+		!strings.Contains(m.Meta("clustergym.run"), "id: JobSelect-v1") || m.Graph.Inputs[0].Shape[0] != -1 {
 		t.Errorf("metadata %+v, inputs %v", m.Metadata, m.Graph.Inputs)
 	}
 	clitest.Must(t, "ckpt", "export", "run", "-o", "one.onnx", "--batch", "1")
@@ -129,7 +146,8 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 // A mixture of rules is no network, and one sentence says so.
 func TestMixturesHaveNoFormInONNX(t *testing.T) {
 	t.Chdir(t.TempDir())
-	clitest.Must(t, "train", "-c", "policymix-improper", "--no-eval", "--run-dir", "mix", "--set", "train.steps=16", "--set", "train.envs=1", "--set", "improper.steps=16",
+	clitest.Must(t, "train", "-c", "policymix-improper", "--no-eval", "--run-dir", "mix", "--set", "train.steps=16",
+		"--set", "train.envs=1", "--set", "improper.steps=16",
 		"--set", "env.window=24", "--set", "env.warm=8", "--set", "trace.synth.jobs=900", "--set", "eval.validation=1")
 	code, _, said := clitest.Run(t, "ckpt", "export", "mix", "-o", "mix.onnx")
 	if want := "gymctl: mix is of agent improper, whose policy is no network: only those of ppo, ddqn and maml have a form in ONNX\n"; code != cli.ExitMistake || said != want {
@@ -141,8 +159,9 @@ func TestMixturesHaveNoFormInONNX(t *testing.T) {
 func TestModelsThatCannotPlay(t *testing.T) {
 	t.Chdir(t.TempDir())
 	m := &onnx.Model{IR: 8, Opset: 17, Graph: onnx.Graph{
-		Name: "g", Inputs: []onnx.Value{{Name: "x", Type: onnx.Float32, Known: true, Shape: []int{-1, 4}}}, Outputs: []onnx.Value{{Name: "q", Type: onnx.Float32}},
-		Nodes: []onnx.Node{{Op: "Frobnicate", Name: "f", Inputs: []string{"x"}, Outputs: []string{"q"}}},
+		Name: "g", Inputs: []onnx.Value{{Name: "x", Type: onnx.Float32, Known: true, Shape: []int{-1, 4}}},
+		Outputs: []onnx.Value{{Name: "q", Type: onnx.Float32}},
+		Nodes:   []onnx.Node{{Op: "Frobnicate", Name: "f", Inputs: []string{"x"}, Outputs: []string{"q"}}},
 	}}
 	whole := m.Encode()
 	clitest.Write(t, "unknown.onnx", string(whole))
@@ -184,33 +203,54 @@ func TestModelsThatCannotPlay(t *testing.T) {
 		"large.onnx":   "model large.onnx: it has 2147483648 bytes, want at most 536870912",
 		"missing.onnx": "model missing.onnx: there is no such file",
 	} {
-		code, out, said := clitest.Run(t, "eval", "-c", "cartpole-ppo", "--policies", "random", "--episodes", "1", "--policy-onnx", file)
-		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+want) || strings.Count(said, "\n") != 1 {
+		code, out, said := clitest.Run(t, "eval", "-c", "cartpole-ppo", "--policies", "random", "--episodes", "1",
+			"--policy-onnx", file)
+		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+want) ||
+			strings.Count(said, "\n") != 1 {
 			t.Errorf("%s: exit code %d, printed %q, said %q, want %q", file, code, out, said, want)
 		}
 	}
 	for want, args := range map[string][]string{
-		"model files.onnx: its settings (clustergym.run) name the file \"/etc/passwd\"":                     {"eval", "--policy-onnx", "files.onnx"},
-		"model estimates.onnx: its settings (clustergym.run) name the file \"model.bin\" for env.estimates": {"eval", "--policy-onnx", "estimates.onnx"},
-		"model cluster.onnx: its settings (clustergym.run) name the file \"nodes.yaml\" for cluster":        {"sim", "--jobs", "9", "--policy-onnx", "cluster.onnx"},
-		"model zero.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster":            {"eval", "--policy-onnx", "zero.onnx"},
-		"model zero.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster; ":          {"sim", "--jobs", "9", "--policy-onnx", "zero.onnx"},
-		"model absent.onnx: its settings (clustergym.run) name the file \"no/such/nodes.yaml\" for cluster": {"eval", "--policy-onnx", "absent.onnx", "--trace", "nodes.yaml"},
-		"model got.onnx: its settings (clustergym.run) name the file \"get:philly\" for cluster":            {"eval", "--policy-onnx", "got.onnx"},
-		"model table.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.profiles":    {"eval", "--policy-onnx", "table.onnx", "--cluster", "2x8"},
-		"model folded.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster":          {"eval", "--policy-onnx", "folded.onnx"},
-		"model expected.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for env.estimates":  {"eval", "--policy-onnx", "expected.onnx"},
-		"model jobs.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.file":         {"eval", "--policy-onnx", "jobs.onnx", "--cluster", "2x8"},
-		"model graphs.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.file":       {"eval", "--policy-onnx", "graphs.onnx"},
-		"model tables.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.profiles":   {"eval", "--policy-onnx", "tables.onnx"},
+		"model files.onnx: its settings (clustergym.run) name the file \"/etc/passwd\"": {"eval",
+			"--policy-onnx", "files.onnx"},
+		"model estimates.onnx: its settings (clustergym.run) name the file \"model.bin\" for env.estimates": {"eval",
+			"--policy-onnx", "estimates.onnx"},
+		"model cluster.onnx: its settings (clustergym.run) name the file \"nodes.yaml\" for cluster": {"sim", "--jobs",
+			"9", "--policy-onnx", "cluster.onnx"},
+		"model zero.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster": {"eval",
+			"--policy-onnx", "zero.onnx"},
+		"model zero.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster; ": {"sim", "--jobs",
+			"9", "--policy-onnx", "zero.onnx"},
+		"model absent.onnx: its settings (clustergym.run) name the file \"no/such/nodes.yaml\" for cluster": {"eval",
+			"--policy-onnx", "absent.onnx", "--trace", "nodes.yaml"},
+		"model got.onnx: its settings (clustergym.run) name the file \"get:philly\" for cluster": {"eval",
+			"--policy-onnx", "got.onnx"},
+		"model table.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.profiles": {"eval",
+			"--policy-onnx", "table.onnx", "--cluster", "2x8"},
+		"model folded.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for cluster": {"eval",
+			"--policy-onnx", "folded.onnx"},
+		"model expected.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for env.estimates": {"eval",
+			"--policy-onnx", "expected.onnx"},
+		"model jobs.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.file": {"eval",
+			"--policy-onnx", "jobs.onnx", "--cluster", "2x8"},
+		"model graphs.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.file": {"eval",
+			"--policy-onnx", "graphs.onnx"},
+		"model tables.onnx: its settings (clustergym.run) name the file \"/dev/zero\" for trace.profiles": {"eval",
+			"--policy-onnx", "tables.onnx"},
 		// A file that the user names replaces the model's, and is read.
-		"trace mine.csv: there is no such file":                                            {"eval", "--policy-onnx", "files.onnx", "--trace", "mine.csv"},
-		"cluster file mine.yaml: there is no such file":                                    {"eval", "--policy-onnx", "zero.onnx", "--cluster", "mine.yaml"},
-		"cluster file set.yaml: there is no such file":                                     {"eval", "--policy-onnx", "folded.onnx", "--set", "cluster=set.yaml"},
-		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx": {"sim", "--jobs", "9", "--policy-onnx", "settings.onnx"},
-		"--name: got 1 names for 0 models of --policy-onnx":                                {"eval", "--name", "x"},
-		`--name: got "", want a name for wide.onnx`:                                        {"serve", "--policy-onnx", "wide.onnx", "--name", ""},
-		"--policy-onnx does not go with --listen":                                          {"eval", "--policy-onnx", "wide.onnx", "--listen", "127.0.0.1:0", "--token-file", "token"},
+		"trace mine.csv: there is no such file": {"eval", "--policy-onnx",
+			"files.onnx", "--trace", "mine.csv"},
+		"cluster file mine.yaml: there is no such file": {"eval", "--policy-onnx",
+			"zero.onnx", "--cluster", "mine.yaml"},
+		"cluster file set.yaml: there is no such file": {"eval", "--policy-onnx",
+			"folded.onnx", "--set", "cluster=set.yaml"},
+		"model settings.onnx: its settings (clustergym.run) cannot be read: settings.onnx": {"sim", "--jobs", "9",
+			"--policy-onnx", "settings.onnx"},
+		"--name: got 1 names for 0 models of --policy-onnx": {"eval", "--name", "x"},
+		`--name: got "", want a name for wide.onnx`: {"serve", "--policy-onnx",
+			"wide.onnx", "--name", ""},
+		"--policy-onnx does not go with --listen": {"eval", "--policy-onnx",
+			"wide.onnx", "--listen", "127.0.0.1:0", "--token-file", "token"},
 	} {
 		if code, _, said := clitest.Run(t, args...); code != cli.ExitMistake || !strings.Contains(said, want) {
 			t.Errorf("%v: exit code %d, said %q, want %q", args, code, said, want)

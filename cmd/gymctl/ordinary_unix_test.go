@@ -50,8 +50,8 @@ func ended(t *testing.T, args ...string) (code int, said string) {
 	}
 }
 
-// A file of settings, results or weights is an ordinary one. Anything else is refused at once, in one sentence: a pipe without a
-// writer would hold the command up for ever, and a device has no end.
+// A file of settings, results or weights is an ordinary one. Anything else is refused at once, in one sentence: a pipe
+// without a writer would hold the command up for ever, and a device has no end.
 func TestCommandsOpenOrdinaryFilesOnly(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range oddFiles(t) {
@@ -84,13 +84,15 @@ func TestCommandsOpenOrdinaryFilesOnly(t *testing.T) {
 func TestFoldersWithOddFilesAreRefusedAtOnce(t *testing.T) {
 	room := t.TempDir()
 	t.Chdir(room)
-	clitest.Must(t, "train", "-c", "cartpole-ppo", "--run-dir", "run", "--no-eval", "--set", "train.steps=256", "--set", "train.envs=2", "--set", "ppo.steps=64")
+	clitest.Must(t, "train", "-c", "cartpole-ppo", "--run-dir", "run", "--no-eval", "--set", "train.steps=256", "--set",
+		"train.envs=2", "--set", "ppo.steps=64")
 	steps, err := filepath.Glob("run/checkpoints/*")
 	if err != nil || len(steps) == 0 {
 		t.Fatal(steps, err)
 	}
 	ckpt := steps[len(steps)-1]
-	for _, file := range []string{"run/config.yaml", "run/best.json", "run/progress.jsonl", ckpt + "/manifest.json", ckpt + "/weights.safetensors"} {
+	for _, file := range []string{"run/config.yaml", "run/best.json", "run/progress.jsonl", ckpt + "/manifest.json",
+		ckpt + "/weights.safetensors"} {
 		kept, err := os.ReadFile(file)
 		missing := err != nil
 		_ = os.Remove(file)
@@ -112,7 +114,8 @@ func TestFoldersWithOddFilesAreRefusedAtOnce(t *testing.T) {
 			} {
 				ended(t, args...) // some of them need not read this file
 			}
-			if code, said := ended(t, "eval", "--checkpoint", "run", "--policies", "random", "--episodes", "1"); code == cli.ExitDone && !strings.Contains(file, "progress") {
+			if code, said := ended(t, "eval", "--checkpoint", "run", "--policies", "random", "--episodes", "1"); code ==
+				cli.ExitDone && !strings.Contains(file, "progress") {
 				t.Errorf("%s as %s: exit code %d, said %q", file, kind, code, said)
 			}
 			_ = os.Remove(file)
@@ -123,8 +126,8 @@ func TestFoldersWithOddFilesAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// A trace may come through a pipe, and Ctrl-C ends the waiting: for a program that opens the other end, and for one that has opened
-// it and writes nothing.
+// A trace may come through a pipe, and Ctrl-C ends the waiting: for a program that opens the other end, and for one
+// that has opened it and writes nothing.
 func TestAnInterruptEndsTheWaitForAPipe(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
@@ -140,7 +143,8 @@ func TestAnInterruptEndsTheWaitForAPipe(t *testing.T) {
 	}
 	for _, open := range []bool{false, true} {
 		for _, args := range [][]string{
-			{"sim", "--trace", "pipe", "--cluster", "2x8"}, {"trace", "stats", "pipe"}, {"predict", "eval", "--trace", "pipe"}, {"plan", "--graph", "pipe"},
+			{"sim", "--trace", "pipe", "--cluster", "2x8"}, {"trace", "stats", "pipe"}, {"predict", "eval", "--trace", "pipe"},
+			{"plan", "--graph", "pipe"},
 		} {
 			var writer io.Closer
 			if open {

@@ -14,7 +14,8 @@ import (
 
 // foreign are texts that a terminal would obey or that make a line look like another one.
 var foreign = []string{
-	"esc\x1b[2J", "osc\x1b]0;title\x07", "csi\u009b31m", "two\nlines", "over\rwritten", "\u202egnp.exe", "iso\u2066late", "zero\u200bwidth", "del\x7f", "bell\a", "back\b\b\b",
+	"esc\x1b[2J", "osc\x1b]0;title\x07", "csi\u009b31m", "two\nlines", "over\rwritten", "\u202egnp.exe", "iso\u2066late",
+	"zero\u200bwidth", "del\x7f", "bell\a", "back\b\b\b",
 }
 
 // shown reports the first character of a text for people that does more than being seen.
@@ -47,7 +48,8 @@ func TestTextsOfOthersAreShownAndNotObeyed(t *testing.T) {
 		w.Flush()
 		clitest.Write(t, "odd.csv", b.String())
 		for _, args := range [][]string{
-			{"trace", "stats", "odd.csv"}, {"trace", "convert", "odd.csv", "-o", "out.csv"}, {"sim", "--trace", "odd.csv", "--cluster", "2x8", "--policy", "fifo,sjf"},
+			{"trace", "stats", "odd.csv"}, {"trace", "convert", "odd.csv", "-o", "out.csv"},
+			{"sim", "--trace", "odd.csv", "--cluster", "2x8", "--policy", "fifo,sjf"},
 			{"predict", "eval", "--trace", "odd.csv"},
 		} {
 			_, out, said := clitest.Run(t, args...)
@@ -70,9 +72,12 @@ func TestMessagesAreClean(t *testing.T) {
 		clitest.Write(t, name+".csv", "submit_time,duration,"+text+"\n1,2,3\n")
 		clitest.Write(t, name+".json", `{"`+text+`": 1}`)
 		for _, args := range [][]string{
-			{text}, {"sim", "--" + text}, {"sim", "--cluster", text}, {"sim", "--policy", text}, {"trace", "stats", text}, {"trace", "stats", name + ".csv"}, {"config", "show", name + ".yaml"},
-			{"sim", "--cluster", "./" + name + ".yaml"}, {"eval", "--checkpoint", text}, {"train", "-c", text}, {"envs", text}, {"twin", "check", name + ".json"}, {"steer", "report", name + ".json"},
-			{"benchmark", "verify", name + ".json"}, {"ckpt", "show", text}, {"eval", "--policy-onnx", text}, {"sim", "--set", text},
+			{text}, {"sim", "--" + text}, {"sim", "--cluster", text}, {"sim", "--policy", text}, {"trace", "stats", text},
+			{"trace", "stats", name + ".csv"}, {"config", "show", name + ".yaml"},
+			{"sim", "--cluster", "./" + name + ".yaml"}, {"eval", "--checkpoint", text}, {"train", "-c", text}, {"envs", text},
+			{"twin", "check", name + ".json"}, {"steer", "report", name + ".json"},
+			{"benchmark", "verify", name + ".json"}, {"ckpt", "show", text}, {"eval", "--policy-onnx", text},
+			{"sim", "--set", text},
 		} {
 			_, out, said := clitest.Run(t, args...)
 			if r, ok := shown(out + said); !ok {
@@ -96,7 +101,8 @@ func TestDocumentsKeepTheExactNames(t *testing.T) {
 	var d struct {
 		VCs []struct{ Name string } `json:"vcs"`
 	}
-	if err := json.Unmarshal([]byte(clitest.Must(t, "trace", "stats", "odd.csv", "--json")), &d); err != nil || len(d.VCs) != 1 || d.VCs[0].Name != "esc\x1b[2J" {
+	if err := json.Unmarshal([]byte(clitest.Must(t, "trace", "stats", "odd.csv", "--json")), &d); err != nil ||
+		len(d.VCs) != 1 || d.VCs[0].Name != "esc\x1b[2J" {
 		t.Errorf("%v, %+v", err, d)
 	}
 	clitest.Must(t, "trace", "convert", "odd.csv", "-o", "out.csv")

@@ -66,21 +66,23 @@ func TestNamesStay(t *testing.T) {
 	clitest.Unchanged(t, "names.txt", lines)
 }
 
-// What the program says of its presets, environments, experiments and tasks: clusters by their machines, environments by their
-// spaces, experiments by the figures that they record and by their settings, tasks by their hashes.
+// What the program says of its presets, environments, experiments and tasks: clusters by their machines, environments
+// by their spaces, experiments by the figures that they record and by their settings, tasks by their hashes.
 func TestDescriptionsStay(t *testing.T) {
 	clitest.OneGoroutine(t)
 	lines := []string{done(t, "config list", "config", "list", "--json"), done(t, "envs", "envs", "--json"),
 		done(t, "benchmark list", "benchmark", "list", "--json"), done(t, "experiment list", "experiment", "list", "--json"),
 		done(t, "trace formats", "trace", "formats", "--json")}
 	for _, name := range values(t, "config", "show", "") {
-		lines = append(lines, done(t, "config "+name, "config", "show", name), done(t, "config as JSON "+name, "config", "show", name, "--json"))
+		lines = append(lines, done(t, "config "+name, "config", "show", name),
+			done(t, "config as JSON "+name, "config", "show", name, "--json"))
 	}
 	for _, id := range envs.IDs() {
 		lines = append(lines, done(t, "environment "+id, "envs", id, "--json"))
 	}
 	for _, name := range values(t, "benchmark", "show", "") {
-		lines = append(lines, done(t, "task "+name, "benchmark", "show", name, "--json"), done(t, "arguments of "+name, "benchmark", "show", name, "--kwargs"))
+		lines = append(lines, done(t, "task "+name, "benchmark", "show", name, "--json"),
+			done(t, "arguments of "+name, "benchmark", "show", name, "--kwargs"))
 	}
 	for _, s := range papers.All() {
 		figures, err := s.ExpectedCSV()
@@ -135,14 +137,22 @@ func TestExitCodesStay(t *testing.T) {
 		}
 		for _, args := range []string{
 			"", "version", "sim --help", "simm", "sim --nothing", "sim --jobs", "sim --jobs x", "sim --jobs 5 --cluster pool:8",
-			"sim --policy nobody", "sim jobs.csv", "sim jobs.csv --cluster 1x2", "sim jobs.csv --cluster nowhere", "sim none.csv --cluster 1x2",
-			"sim bad.csv --cluster 1x2", "sim bad.csv --cluster 1x2 --sort", "sim jobs.csv --cluster 1x1 --fail-refused", "sim --set policy.nothing=1",
-			"sim --policy exact --jobs 500", "sim jobs.csv jobs.csv", "train -c bad.yaml", "train -c nothing", "train --env Nothing-v1",
-			"train --resume empty", "train --set ppo.gamma=2", "eval --checkpoint none", "eval --policies nobody", "eval --windows 0",
-			"sweep", "tune --population 3", "plan", "plan --generate nothing:1x1", "config check bad.yaml", "config check quickstart", "config show nothing",
-			"ckpt show empty", "ckpt verify empty", "experiment show nothing", "experiment run", "benchmark show nothing", "benchmark verify none.json",
-			"trace stats none.csv", "trace stats bad.csv", "trace synth --profile nothing", "trace convert jobs.csv --to nothing -o x",
-			"trace convert jobs.csv --to csv -o missing/x.csv", "envs Nothing-v1", "serve --addr nowhere", "serve --addr 0.0.0.0:0", "steer", "twin", "worker", "ui empty",
+			"sim --policy nobody", "sim jobs.csv", "sim jobs.csv --cluster 1x2", "sim jobs.csv --cluster nowhere",
+			"sim none.csv --cluster 1x2",
+			"sim bad.csv --cluster 1x2", "sim bad.csv --cluster 1x2 --sort", "sim jobs.csv --cluster 1x1 --fail-refused",
+			"sim --set policy.nothing=1",
+			"sim --policy exact --jobs 500", "sim jobs.csv jobs.csv", "train -c bad.yaml", "train -c nothing",
+			"train --env Nothing-v1",
+			"train --resume empty", "train --set ppo.gamma=2", "eval --checkpoint none", "eval --policies nobody",
+			"eval --windows 0",
+			"sweep", "tune --population 3", "plan", "plan --generate nothing:1x1", "config check bad.yaml",
+			"config check quickstart", "config show nothing",
+			"ckpt show empty", "ckpt verify empty", "experiment show nothing", "experiment run", "benchmark show nothing",
+			"benchmark verify none.json",
+			"trace stats none.csv", "trace stats bad.csv", "trace synth --profile nothing",
+			"trace convert jobs.csv --to nothing -o x",
+			"trace convert jobs.csv --to csv -o missing/x.csv", "envs Nothing-v1", "serve --addr nowhere",
+			"serve --addr 0.0.0.0:0", "steer", "twin", "worker", "ui empty",
 			"predict eval --jobs 5", "predict show none.bin", "bench nothing",
 		} {
 			code, out, said := clitest.Run(t, strings.Fields(args)...)

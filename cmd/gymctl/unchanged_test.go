@@ -13,9 +13,10 @@ import (
 	"clustergym/cmd/gymctl/internal/clitest"
 )
 
-// Tests of this file and its siblings hold what users have on their disks and in their scripts: results, documents, files, names
-// and exit codes. They go through the command line, so that they stay as they are when packages move. Each has a golden file in
-// testdata/unchanged with a line for each artifact: its name and its digest, or what it says where that is short.
+// Tests of this file and its siblings hold what users have on their disks and in their scripts: results, documents,
+// files, names and exit codes. They go through the command line, so that they stay as they are when packages move. Each
+// has a golden file in testdata/unchanged with a line for each artifact: its name and its digest, or what it says where
+// that is short.
 //
 // A line that differs is a change that users see. Where it is meant, -update rewrites the files.
 
@@ -84,7 +85,8 @@ func values(t *testing.T, args ...string) []string {
 // usersTrace writes jobs of users, with time limits, to jobs.csv.
 func usersTrace(t *testing.T) {
 	t.Helper()
-	clitest.Must(t, "trace", "synth", "--profile", "philly-users", "--jobs", "120", "--seed", "3", "--set", "max_gpus=8", "--set", "rate=6", "-o", "jobs.csv")
+	clitest.Must(t, "trace", "synth", "--profile", "philly-users", "--jobs", "120", "--seed", "3", "--set", "max_gpus=8",
+		"--set", "rate=6", "-o", "jobs.csv")
 }
 
 // Every policy gives the same results on every rung of what is known of run times.
@@ -112,7 +114,9 @@ func TestPoliciesKeepTheirResults(t *testing.T) {
 				continue
 			}
 			var d struct{ Runs []json.RawMessage }
-			if err := json.Unmarshal([]byte(clitest.Must(t, append(base, "--policy", strings.Join(policies, ","), "--estimates", rung)...)), &d); err != nil || len(d.Runs) != len(policies) {
+			if err := json.Unmarshal(
+				[]byte(clitest.Must(t, append(base, "--policy", strings.Join(policies, ","), "--estimates", rung)...)), &d); err !=
+				nil || len(d.Runs) != len(policies) {
 				t.Fatalf("%d documents of %d policies (%v)", len(d.Runs), len(policies), err)
 			}
 			for i, p := range policies {
@@ -133,20 +137,28 @@ func TestPoliciesKeepTheirResults(t *testing.T) {
 		}
 		for _, comm := range []string{"ring", "contention"} {
 			for _, p := range values(t, "sim", "--placement", "") {
-				lines = append(lines, done(t, "placement "+p+" "+comm, append(base, "--policy", "las", "--mix", "topdrl-cnn", "--placement", p, "--comm", comm)...))
+				lines = append(lines,
+					done(t, "placement "+p+" "+comm,
+						append(base, "--policy", "las", "--mix", "topdrl-cnn", "--placement", p, "--comm", comm)...))
 			}
 		}
 		for _, peer := range []string{"dally-waiting-only", "dally-published"} {
 			for _, p := range values(t, "sim", "--peer", peer, "--policy", "") {
-				lines = append(lines, done(t, peer+" "+p, "sim", "--set", "trace.synth.profile=dally", "--jobs", "60", "--cluster", "dally:4x4", "--peer", peer, "--policy", p, "--json"))
+				lines = append(lines,
+					done(t, peer+" "+p, "sim", "--set", "trace.synth.profile=dally", "--jobs", "60", "--cluster", "dally:4x4",
+						"--peer", peer, "--policy", p, "--json"))
 			}
 		}
 		for _, peer := range []string{"lwf-pure", "lwf-orig", "lwf-pureall"} {
-			lines = append(lines, done(t, peer, "sim", "--jobs", "16", "--mix", "lwf", "--cluster", "lwf-16x4", "--peer", peer, "--policy", "ssf-lwf1-srsf-1-true,ssf-lwf1-srsf-0-false", "--json"))
+			lines = append(lines,
+				done(t, peer, "sim", "--jobs", "16", "--mix", "lwf", "--cluster", "lwf-16x4", "--peer", peer, "--policy",
+					"ssf-lwf1-srsf-1-true,ssf-lwf1-srsf-0-false", "--json"))
 		}
 		for _, p := range []string{"fifo+easy", "las", "srtf+skip"} {
-			clitest.Must(t, "sim", "jobs.csv", "--cluster", "2x4", "--policy", p, "--events", "events.jsonl", "--jobs-out", "out.csv", "--json")
-			lines = append(lines, "events "+p+" "+clitest.Digest(clitest.Read(t, "events.jsonl")), "jobs-out "+p+" "+clitest.Digest(clitest.Read(t, "out.csv")))
+			clitest.Must(t, "sim", "jobs.csv", "--cluster", "2x4", "--policy", p, "--events", "events.jsonl", "--jobs-out",
+				"out.csv", "--json")
+			lines = append(lines, "events "+p+" "+clitest.Digest(clitest.Read(t, "events.jsonl")),
+				"jobs-out "+p+" "+clitest.Digest(clitest.Read(t, "out.csv")))
 		}
 	})
 	clitest.Unchanged(t, "sim.txt", lines)

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// checkBinary checks that a binary is for a target: format, machine, no library that the system would have to have, and what the
-// wheel's tag promises.
+// checkBinary checks that a binary is for a target: format, machine, no library that the system would have to have, and
+// what the wheel's tag promises.
 func checkBinary(t target, data []byte) error {
 	info, err := buildinfo.Read(bytes.NewReader(data))
 	if err != nil {
@@ -47,7 +47,8 @@ func checkELF(t target, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if want := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[t.arch]; f.Machine != want || f.Class != elf.ELFCLASS64 {
+	if want := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[t.arch]; f.Machine != want ||
+		f.Class != elf.ELFCLASS64 {
 		return fmt.Errorf("%v of %v, want %v of 64 bits", f.Class, f.Machine, want)
 	}
 	for _, p := range f.Progs {
@@ -69,7 +70,8 @@ func checkMachO(t target, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if want := map[string]macho.Cpu{"amd64": macho.CpuAmd64, "arm64": macho.CpuArm64}[t.arch]; f.Cpu != want || f.Type != macho.TypeExec {
+	if want := map[string]macho.Cpu{"amd64": macho.CpuAmd64, "arm64": macho.CpuArm64}[t.arch]; f.Cpu != want ||
+		f.Type != macho.TypeExec {
 		return fmt.Errorf("%v for %v, want a program for %v", f.Type, f.Cpu, want)
 	}
 	oldest, signed := "", false
@@ -97,7 +99,8 @@ func checkPE(t target, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if want := map[string]uint16{"amd64": pe.IMAGE_FILE_MACHINE_AMD64, "arm64": pe.IMAGE_FILE_MACHINE_ARM64}[t.arch]; f.Machine != want {
+	if want := map[string]uint16{"amd64": pe.IMAGE_FILE_MACHINE_AMD64,
+		"arm64": pe.IMAGE_FILE_MACHINE_ARM64}[t.arch]; f.Machine != want {
 		return fmt.Errorf("machine %#x, want %#x", f.Machine, want)
 	}
 	h, ok := f.OptionalHeader.(*pe.OptionalHeader64)
@@ -149,13 +152,15 @@ func forwarder(name, function, to string) []byte {
 		Magic: 0x20b, ImageBase: 0x180000000, SectionAlignment: at, FileAlignment: header, MajorOperatingSystemVersion: 6,
 		MajorSubsystemVersion: 6, SizeOfImage: 2 * at, SizeOfHeaders: header, Subsystem: pe.IMAGE_SUBSYSTEM_WINDOWS_CUI,
 		DllCharacteristics: pe.IMAGE_DLLCHARACTERISTICS_NX_COMPAT | pe.IMAGE_DLLCHARACTERISTICS_DYNAMIC_BASE,
-		SizeOfStackReserve: 1 << 20, SizeOfStackCommit: at, SizeOfHeapReserve: 1 << 20, SizeOfHeapCommit: at, NumberOfRvaAndSizes: 16,
+		SizeOfStackReserve: 1 << 20, SizeOfStackCommit: at, SizeOfHeapReserve: 1 << 20, SizeOfHeapCommit: at,
+		NumberOfRvaAndSizes: 16,
 	}
 	o.DataDirectory[pe.IMAGE_DIRECTORY_ENTRY_EXPORT] = pe.DataDirectory{VirtualAddress: at, Size: size}
 	write(o)
 	write(pe.SectionHeader32{
-		Name: [8]uint8{'.', 'e', 'd', 'a', 't', 'a'}, VirtualSize: size, VirtualAddress: at, SizeOfRawData: header, PointerToRawData: header,
-		Characteristics: pe.IMAGE_SCN_CNT_INITIALIZED_DATA | pe.IMAGE_SCN_MEM_READ,
+		Name: [8]uint8{'.', 'e', 'd', 'a', 't', 'a'}, VirtualSize: size, VirtualAddress: at, SizeOfRawData: header,
+		PointerToRawData: header,
+		Characteristics:  pe.IMAGE_SCN_CNT_INITIALIZED_DATA | pe.IMAGE_SCN_MEM_READ,
 	})
 	b.Write(make([]byte, header-b.Len()))
 	b.Write(section)

@@ -36,7 +36,8 @@ func (b *builder) build(ctx context.Context) error {
 	case s.modified && !b.dirty:
 		return errDirty
 	}
-	fmt.Fprintf(b.out, "version %s, commit %s, %s, files of %s\n", s.version, commitName(s), runtime.Version(), s.time.Format("2006-01-02 15:04:05"))
+	fmt.Fprintf(b.out, "version %s, commit %s, %s, files of %s\n", s.version, commitName(s), runtime.Version(),
+		s.time.Format("2006-01-02 15:04:05"))
 	var base []entry
 	if b.wheels {
 		data, err := os.ReadFile(b.base)
@@ -84,7 +85,8 @@ func (b *builder) build(ctx context.Context) error {
 }
 
 // target builds everything for one platform.
-func (b *builder) target(ctx context.Context, s source, t target, base, shared []entry, work string, write func(string, []byte) error) error {
+func (b *builder) target(ctx context.Context, s source, t target, base, shared []entry, work string,
+	write func(string, []byte) error) error {
 	binary, err := compile(ctx, b.root, s, t, work)
 	if err != nil {
 		return err
@@ -121,7 +123,8 @@ func (b *builder) target(ctx context.Context, s source, t target, base, shared [
 		return err
 	}
 	files := append([]entry{
-		{path: t.binary(), data: binary, mode: 0o755}, {path: licencesName, data: texts}, {path: "gymctl.cdx.json", data: bill},
+		{path: t.binary(), data: binary, mode: 0o755}, {path: licencesName, data: texts},
+		{path: "gymctl.cdx.json", data: bill},
 	}, shared...)
 	for i := range files {
 		files[i].path = t.folder(s.version) + "/" + files[i].path
@@ -148,8 +151,8 @@ func (b *builder) target(ctx context.Context, s source, t target, base, shared [
 	return write("rootfs-"+t.arch+".tar.gz", packed.Bytes())
 }
 
-// compile builds gymctl for a target. The sources are named by their place in the module, and the linker draws no identity of
-// its own, so that the folder of the checkout does not show.
+// compile builds gymctl for a target. The sources are named by their place in the module, and the linker draws no
+// identity of its own, so that the folder of the checkout does not show.
 func compile(ctx context.Context, root string, s source, t target, work string) ([]byte, error) {
 	to := filepath.Join(work, strings.ReplaceAll(t.String(), "/", "-"), t.binary())
 	modified := ""
@@ -157,7 +160,9 @@ func compile(ctx context.Context, root string, s source, t target, work string) 
 		modified = " -X clustergym/cmd/gymctl/internal/cli.ReleaseModified=true"
 	}
 	_, err := run(ctx, root, t.settings(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags",
-		fmt.Sprintf("-s -w -buildid= -X clustergym/cmd/gymctl/internal/cli.ReleaseVersion=%s -X clustergym/cmd/gymctl/internal/cli.ReleaseCommit=%s%s", s.version, s.commit, modified),
+		fmt.Sprintf(
+			"-s -w -buildid= -X clustergym/cmd/gymctl/internal/cli.ReleaseVersion=%s -X "+
+				"clustergym/cmd/gymctl/internal/cli.ReleaseCommit=%s%s", s.version, s.commit, modified),
 		"-o", to, "./cmd/gymctl")
 	if err != nil {
 		return nil, err
@@ -165,8 +170,8 @@ func compile(ctx context.Context, root string, s source, t target, work string) 
 	return os.ReadFile(to)
 }
 
-// shared returns what is in every archive: texts of the project, completions and manual pages. gymctl itself writes the latter, so
-// one is built for this machine.
+// shared returns what is in every archive: texts of the project, completions and manual pages. gymctl itself writes the
+// latter, so one is built for this machine.
 func (b *builder) shared(ctx context.Context, s source, work string) ([]entry, error) {
 	var all []entry
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
@@ -184,7 +189,8 @@ func (b *builder) shared(ctx context.Context, s source, work string) ([]entry, e
 		return nil, err
 	}
 	gymctl := filepath.Join(work, host.os+"-"+host.arch, host.binary())
-	for _, shell := range [][2]string{{"bash", "gymctl.bash"}, {"zsh", "_gymctl"}, {"fish", "gymctl.fish"}, {"powershell", "gymctl.ps1"}} {
+	for _, shell := range [][2]string{{"bash", "gymctl.bash"}, {"zsh", "_gymctl"}, {"fish", "gymctl.fish"},
+		{"powershell", "gymctl.ps1"}} {
 		text, err := run(ctx, b.root, nil, gymctl, "completion", shell[0])
 		if err != nil {
 			return nil, err
@@ -214,7 +220,8 @@ func rootFS(binary, licences, own []byte) []entry {
 	const user = 65532 // as other images without a shell call nobody
 	return []entry{
 		{path: "etc/"},
-		{path: "etc/passwd", data: []byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/data:/sbin/nologin\n")},
+		{path: "etc/passwd",
+			data: []byte("root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/data:/sbin/nologin\n")},
 		{path: "etc/group", data: []byte("root:x:0:\nnonroot:x:65532:\n")},
 		{path: "etc/nsswitch.conf", data: []byte("hosts: files dns\n")},
 		{path: "tmp/", mode: 0o777 | fs.ModeSticky},

@@ -17,9 +17,9 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// checkDir checks every file that SHA256SUMS of a release lists, and starts each gymctl that this machine can start. A file that is
-// not listed is a fault, too: nobody could check it. The first fault of each file is in the error. It writes a line about each file
-// to out.
+// checkDir checks every file that SHA256SUMS of a release lists, and starts each gymctl that this machine can start. A
+// file that is not listed is a fault, too: nobody could check it. The first fault of each file is in the error. It
+// writes a line about each file to out.
 func checkDir(ctx context.Context, dir string, out io.Writer) error {
 	sums, err := readSums(dir)
 	if err != nil {
@@ -157,8 +157,8 @@ func checkArchive(name string, data []byte) (t target, version string, binary []
 	return t, version, program.data, nil
 }
 
-// checkBill reads a bill of materials and returns the number of its components. Whether it follows the published schema, make
-// packages asks the library of CycloneDX.
+// checkBill reads a bill of materials and returns the number of its components. Whether it follows the published
+// schema, make packages asks the library of CycloneDX.
 func checkBill(data []byte) (int, error) {
 	var b cyclonedx.BOM
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -169,7 +169,8 @@ func checkBill(data []byte) (int, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return 0, errors.New("something follows the bill of materials, want one JSON object")
 	}
-	if b.SpecVersion != cyclonedx.SpecVersion1_6 || b.Components == nil || b.Dependencies == nil || len(*b.Components) == 0 || len(*b.Dependencies) != len(*b.Components)+1 {
+	if b.SpecVersion != cyclonedx.SpecVersion1_6 || b.Components == nil || b.Dependencies == nil ||
+		len(*b.Components) == 0 || len(*b.Dependencies) != len(*b.Components)+1 {
 		return 0, fmt.Errorf("spec %v: expected 1.6, some components, and one dependency more", b.SpecVersion)
 	}
 	refs := map[string]bool{}

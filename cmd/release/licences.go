@@ -29,8 +29,8 @@ type module struct {
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice|patents)([-._].*)?$`)
 
-// modules returns what is linked into a binary, by path, with the licences of the modules' own folders and of those of the packages
-// that are linked. The standard library is the first. root is the checkout.
+// modules returns what is linked into a binary, by path, with the licences of the modules' own folders and of those of
+// the packages that are linked. The standard library is the first. root is the checkout.
 func modules(ctx context.Context, root string, t target, binary []byte) ([]module, error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
@@ -137,7 +137,8 @@ func (m *module) read(dir string, packages []string) error {
 	m.texts = sorted(m.texts)
 	slices.Sort(m.licences)
 	if len(m.licences) == 0 {
-		return fmt.Errorf("%s %s: no licence is known in its folder: look at it, and teach identify its words", m.path, m.version)
+		return fmt.Errorf("%s %s: no licence is known in its folder: look at it, and teach identify its words", m.path,
+			m.version)
 	}
 	return nil
 }
@@ -163,7 +164,8 @@ func identify(text []byte) []string {
 	has("ISC", "permission to use, copy, modify, and/or distribute this software for any purpose")
 	has("CC0-1.0", "creative commons", "cc0 1.0 universal")
 	has("Unlicense", "this is free and unencumbered software released into the public domain")
-	if !has("BSD-3-Clause", "redistribution and use in source and binary forms", "endorse or promote products derived from this software") {
+	if !has("BSD-3-Clause", "redistribution and use in source and binary forms",
+		"endorse or promote products derived from this software") {
 		has("BSD-2-Clause", "redistribution and use in source and binary forms")
 	}
 	return all

@@ -1,6 +1,6 @@
-// Command release builds everything that is given to people without Go: gymctl for each platform, wheels of the Python package
-// with it inside, archives, manual pages, completions, bills of materials and what a container is made of. It only writes
-// files; nothing is published. Equal sources and an equal release of Go give equal bytes, on any machine.
+// Command release builds everything that is given to people without Go: gymctl for each platform, wheels of the Python
+// package with it inside, archives, manual pages, completions, bills of materials and what a container is made of. It
+// only writes files; nothing is published. Equal sources and an equal release of Go give equal bytes, on any machine.
 //
 //	go run ./cmd/release build --base clustergym-0.1.0-py3-none-any.whl --out dist
 //	go run ./cmd/release check dist

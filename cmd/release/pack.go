@@ -37,8 +37,8 @@ func sorted(entries []entry) []entry {
 	return slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return strings.Compare(a.path, b.path) })
 }
 
-// writeTar writes a tar.gz whose bytes depend on the entries and the time alone, and not on their order. Folders are there only
-// where an entry names them.
+// writeTar writes a tar.gz whose bytes depend on the entries and the time alone, and not on their order. Folders are
+// there only where an entry names them.
 func writeTar(w io.Writer, entries []entry, at time.Time) error {
 	zw, err := gzip.NewWriterLevel(w, flate.BestCompression)
 	if err != nil {

@@ -23,9 +23,13 @@ func base() []entry {
 		{path: "clustergym_cli.py", data: []byte("pass\n")},
 		{path: "clustergym/__init__.py", data: []byte("pass\n")},
 		{path: "clustergym/bin/gymctl", data: []byte("of an editable install")},
-		{path: "clustergym-0.1.0.dist-info/METADATA", data: []byte("Metadata-Version: 2.4\nName: clustergym\nVersion: 0.1.0\nLicense-Expression: Apache-2.0\n\nText.\n\nMore.\n")},
-		{path: "clustergym-0.1.0.dist-info/WHEEL", data: []byte("Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")},
-		{path: "clustergym-0.1.0.dist-info/entry_points.txt", data: []byte("[console_scripts]\ngymctl = clustergym_cli:main\n")},
+		{path: "clustergym-0.1.0.dist-info/METADATA",
+			data: []byte(
+				"Metadata-Version: 2.4\nName: clustergym\nVersion: 0.1.0\nLicense-Expression: Apache-2.0\n\nText.\n\nMore.\n")},
+		{path: "clustergym-0.1.0.dist-info/WHEEL",
+			data: []byte("Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")},
+		{path: "clustergym-0.1.0.dist-info/entry_points.txt",
+			data: []byte("[console_scripts]\ngymctl = clustergym_cli:main\n")},
 		{path: "clustergym-0.1.0.dist-info/RECORD", data: nil},
 	}
 }
@@ -62,7 +66,8 @@ func TestWheelsAreWhatTheirNamesSay(t *testing.T) {
 			t.Errorf("%s: %s is last, want RECORD", to, last)
 		}
 		metadata := string(find(read, "clustergym-0.1.0.dist-info/METADATA").data)
-		if want := "License-File: LICENSE\nLicense-File: THIRD-PARTY-LICENSES.txt\n\nText.\n\nMore.\n"; !strings.HasSuffix(metadata, want) {
+		if want := "License-File: LICENSE\nLicense-File: THIRD-PARTY-LICENSES.txt\n\nText.\n\nMore.\n"; !strings.HasSuffix(
+			metadata, want) {
 			t.Errorf("METADATA ends with %q, want %q", metadata, want)
 		}
 	}
@@ -76,7 +81,8 @@ func TestFaultsOfWheelsAreNamed(t *testing.T) {
 		want   string
 	}{
 		{"a changed file", func(all []entry) []entry { all[0].data = []byte("x"); return all }, "the row says"},
-		{"a file without a row", func(all []entry) []entry { return append(all, entry{path: "more.py"}) }, "no row of more.py"},
+		{"a file without a row", func(all []entry) []entry { return append(all, entry{path: "more.py"}) },
+			"no row of more.py"},
 		{"a missing file", func(all []entry) []entry { return all[1:] }, "is not in the wheel"},
 		{"no RECORD", func(all []entry) []entry { return all[:len(all)-1] }, "no clustergym-0.1.0.dist-info/RECORD"},
 		{"a binary that nobody may start", func(all []entry) []entry {
@@ -126,7 +132,8 @@ func TestArchivesDependOnContentsAlone(t *testing.T) {
 		t.Error("the order of entries changes a tar")
 	}
 	got, err := readTar(first.Bytes())
-	if err != nil || len(got) != 3 || got[0].path != "a/" || got[0].uid != 7 || got[2].mode != 0o755 || string(got[1].data) != "1" {
+	if err != nil || len(got) != 3 || got[0].path != "a/" || got[0].uid != 7 || got[2].mode != 0o755 ||
+		string(got[1].data) != "1" {
 		t.Errorf("a tar reads as %v, %v", got, err)
 	}
 	if err := writeZip(&other, files[2:], at); err != nil {
@@ -163,7 +170,8 @@ func TestLicencesAreKnownByTheirWords(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "LICENSE"), []byte("Do as I say."), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.read(dir, nil); err == nil || !strings.Contains(err.Error(), "example.org/strange v1: no licence is known") {
+	if err := m.read(dir, nil); err == nil ||
+		!strings.Contains(err.Error(), "example.org/strange v1: no licence is known") {
 		t.Errorf("a licence that nobody knows: %v", err)
 	}
 }
@@ -172,7 +180,8 @@ func TestABillOfMaterialsNamesEveryModule(t *testing.T) {
 	s := source{version: "0.1.0", commit: "abc", time: epoch}
 	all := []module{
 		{path: "std", version: "1.26.8", licences: []string{"BSD-3-Clause"}},
-		{path: "example.org/a", version: "v1.0.0+incompatible", sum: "h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", licences: []string{"Apache-2.0", "MIT"}},
+		{path: "example.org/a", version: "v1.0.0+incompatible", sum: "h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+			licences: []string{"Apache-2.0", "MIT"}},
 	}
 	text, err := billOf(s, targets[0], []byte("program"), all)
 	if err != nil {
@@ -189,7 +198,8 @@ func TestABillOfMaterialsNamesEveryModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := (*b.Components)[1]
-	if (*a.Hashes)[0].Value != "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" || a.PackageURL != "pkg:golang/example.org/a@v1.0.0+incompatible" {
+	if (*a.Hashes)[0].Value != "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" ||
+		a.PackageURL != "pkg:golang/example.org/a@v1.0.0+incompatible" {
 		t.Errorf("component %+v", a)
 	}
 	all[1].sum = "h2:x"
@@ -216,7 +226,8 @@ func TestSourcesAreKnownWithoutGit(t *testing.T) {
 	}{
 		{"$Format:%H %ct$\n", "", source{version: "1.2.0rc1", time: epoch}},
 		{"0123abcd 1700000000\n", "", source{version: "1.2.0rc1", commit: "0123abcd", time: time.Unix(1700000000, 0).UTC()}},
-		{"0123abcd 1700000000\n", "1700000001", source{version: "1.2.0rc1", commit: "0123abcd", time: time.Unix(1700000001, 0).UTC()}},
+		{"0123abcd 1700000000\n", "1700000001",
+			source{version: "1.2.0rc1", commit: "0123abcd", time: time.Unix(1700000001, 0).UTC()}},
 	} {
 		archived = c.archived
 		t.Setenv("SOURCE_DATE_EPOCH", c.epoch)
@@ -240,7 +251,8 @@ func TestThisRepositoryHasOneVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	// pip install from a checkout gives the same names.
-	for _, want := range []string{`f"manylinux_2_17_{cpu}.manylinux2014_{cpu}.musllinux_1_1_{cpu}"`, `"macosx_12_0_"`, `"x86_64": "win_amd64"`} {
+	for _, want := range []string{`f"manylinux_2_17_{cpu}.manylinux2014_{cpu}.musllinux_1_1_{cpu}"`, `"macosx_12_0_"`,
+		`"x86_64": "win_amd64"`} {
 		if !bytes.Contains(setup, []byte(want)) {
 			t.Errorf("setup.py has no %s", want)
 		}
@@ -315,12 +327,14 @@ func TestWhatTheContainerIsMadeOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, passwd := find(all, "data/"), find(all, "etc/passwd")
-	if data == nil || data.uid != 65532 || passwd == nil || !bytes.Contains(passwd.data, []byte("nonroot:x:65532:65532:")) {
+	if data == nil || data.uid != 65532 || passwd == nil ||
+		!bytes.Contains(passwd.data, []byte("nonroot:x:65532:65532:")) {
 		t.Errorf("data %+v, users %+v", data, passwd)
 	}
 	text := string(containerfile)
 	// What it copies is what a release writes, and nothing runs while it is built: any tool can make it for any processor.
-	for _, want := range []string{"ARG BASE=scratch\n", "ADD rootfs-${TARGETARCH}.tar.gz /\n", "USER 65532:65532\n", "WORKDIR /data\n", `ENTRYPOINT ["/usr/bin/gymctl"]`} {
+	for _, want := range []string{"ARG BASE=scratch\n", "ADD rootfs-${TARGETARCH}.tar.gz /\n", "USER 65532:65532\n",
+		"WORKDIR /data\n", `ENTRYPOINT ["/usr/bin/gymctl"]`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("Containerfile has no %q", want)
 		}
@@ -339,7 +353,8 @@ func TestMistakesAreSaidInASentence(t *testing.T) {
 		{[]string{"publish"}, `unknown verb "publish"`},
 		{[]string{"build", "--only", "debs", "--base", "x"}, `--only: got "debs", want wheels or archives`},
 		{[]string{"build"}, "--base: want the wheel"},
-		{[]string{"build", "--base", "x", "--targets", "plan9/amd64"}, `target "plan9/amd64" is unknown, want one of linux/amd64`},
+		{[]string{"build", "--base", "x", "--targets", "plan9/amd64"},
+			`target "plan9/amd64" is unknown, want one of linux/amd64`},
 		{[]string{"check", t.TempDir()}, sumsName},
 	} {
 		if err := execute(t.Context(), c.args, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -351,7 +366,8 @@ func TestMistakesAreSaidInASentence(t *testing.T) {
 // bill writes a bill of materials, the smallest file of a release, into dir, and returns its name.
 func bill(t *testing.T, dir string, to target) string {
 	t.Helper()
-	text, err := billOf(source{version: "0.1.0", time: epoch}, to, nil, []module{{path: "a", version: "v1", licences: []string{"MIT"}}})
+	text, err := billOf(source{version: "0.1.0", time: epoch}, to, nil,
+		[]module{{path: "a", version: "v1", licences: []string{"MIT"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,11 +13,12 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// The bill of materials is CycloneDX 1.6 in JSON. It is put together here because cyclonedx-gomod, which makes the same list, adds the
-// time of its run and the hash of its own executable, so that no two are equal, and names the system it runs on in the place of
-// the one that a binary is for.
+// The bill of materials is CycloneDX 1.6 in JSON. It is put together here because cyclonedx-gomod, which makes the same
+// list, adds the time of its run and the hash of its own executable, so that no two are equal, and names the system it
+// runs on in the place of the one that a binary is for.
 
-// billOf returns the bill of materials of a binary: every module that is linked in, with version, the sum of go.sum and licences.
+// billOf returns the bill of materials of a binary: every module that is linked in, with version, the sum of go.sum and
+// licences.
 func billOf(s source, t target, binary []byte, all []module) ([]byte, error) {
 	sum := sha256.Sum256(binary)
 	self := cyclonedx.Component{
@@ -44,7 +45,8 @@ func billOf(s source, t target, binary []byte, all []module) ([]byte, error) {
 				return nil, fmt.Errorf("%s: the sum %q is not h1: and base64", m.path, m.sum)
 			}
 			c.Hashes = hashOf(raw)
-			c.Properties = &[]cyclonedx.Property{{Name: "clustergym:go.sum", Value: m.sum}} // the hash of a list of hashes, not of one file
+			// the hash of a list of hashes, not of one file
+			c.Properties = &[]cyclonedx.Property{{Name: "clustergym:go.sum", Value: m.sum}}
 		}
 		if len(m.licences) > 0 {
 			c.Licenses = &cyclonedx.Licenses{}
@@ -59,7 +61,8 @@ func billOf(s source, t target, binary []byte, all []module) ([]byte, error) {
 		needs = append(needs, cyclonedx.Dependency{Ref: c.BOMRef})
 	}
 	text, err := json.MarshalIndent(cyclonedx.BOM{
-		JSONSchema: "http://cyclonedx.org/schema/bom-1.6.schema.json", BOMFormat: cyclonedx.BOMFormat, SpecVersion: cyclonedx.SpecVersion1_6, Version: 1,
+		JSONSchema: "http://cyclonedx.org/schema/bom-1.6.schema.json", BOMFormat: cyclonedx.BOMFormat,
+		SpecVersion: cyclonedx.SpecVersion1_6, Version: 1,
 		// Two bills of equal content are the same bill: its serial number comes from the binary.
 		SerialNumber: "urn:uuid:" + uuid(sum[:]),
 		Metadata:     &cyclonedx.Metadata{Timestamp: s.time.Format(time.RFC3339), Component: &self},

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// archived is filled by git archive, which puts commit and time between the dollars (.gitattributes): a source archive needs
-// no git to know what it is.
+// archived is filled by git archive, which puts commit and time between the dollars (.gitattributes): a source archive
+// needs no git to know what it is.
 //
 //go:embed archived.txt
 var archived string
@@ -90,4 +90,5 @@ func fromGit(ctx context.Context, root string) (commit, seconds string, modified
 }
 
 // errDirty is what a release of a changed checkout ends with.
-var errDirty = errors.New("the checkout has changes that are in no commit: commit them, or build with --dirty, which marks the binaries")
+var errDirty = errors.New(
+	"the checkout has changes that are in no commit: commit them, or build with --dirty, which marks the binaries")

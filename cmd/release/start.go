@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// starter starts binaries of other platforms: those of Linux under qemu, those of Windows under wine. Those of macOS start on
-// a Mac alone.
+// starter starts binaries of other platforms: those of Linux under qemu, those of Windows under wine. Those of macOS
+// start on a Mac alone.
 type starter struct {
 	dir  string              // for binaries and what wine needs
 	done map[[32]byte]string // what was said about each
 }
 
-// start runs gymctl version, and a small simulation and training, and returns in words how that went. version is what gymctl must
-// call itself, "" if anything will do. It is an error only if a program could be started and failed.
+// start runs gymctl version, and a small simulation and training, and returns in words how that went. version is what
+// gymctl must call itself, "" if anything will do. It is an error only if a program could be started and failed.
 func (s *starter) start(ctx context.Context, t target, data []byte, version string) (string, error) {
 	key := sha256.Sum256(data)
 	if said, ok := s.done[key]; ok {
@@ -68,13 +68,16 @@ func (s *starter) one(ctx context.Context, dir string, command []string) (string
 	defer cancel()
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Dir = dir
-	// Wine crashed once in some fifty starts; threads that Go stops at any instruction are what it has least practice with.
-	c.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1", "WINEPREFIX="+filepath.Join(s.dir, "wine"), "WINEDEBUG=-all", "WINEDLLOVERRIDES=mscoree,mshtml=;bcryptprimitives=n,b")
+	// Wine crashed once in some fifty starts; threads that Go stops at any instruction are what it has least practice
+	// with.
+	c.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1", "WINEPREFIX="+filepath.Join(s.dir, "wine"), "WINEDEBUG=-all",
+		"WINEDLLOVERRIDES=mscoree,mshtml=;bcryptprimitives=n,b")
 	said, err := c.CombinedOutput()
 	return strings.TrimSpace(string(said)), err
 }
 
-// command returns what starts a binary of a target here: the words before it, and the same for people, or what is missing.
+// command returns what starts a binary of a target here: the words before it, and the same for people, or what is
+// missing.
 func (s *starter) command(ctx context.Context, t target) (with []string, by, missing string, err error) {
 	switch {
 	case t.os == runtime.GOOS && t.arch == runtime.GOARCH:
@@ -95,9 +98,10 @@ func (s *starter) command(ctx context.Context, t target) (with []string, by, mis
 	return nil, "", "not started: that needs a machine of its kind", nil
 }
 
-// prepareWine makes a Windows of its own. Wine 8 lacks bcryptprimitives.dll, from which Go gets random numbers: a function of
-// advapi32.dll with the same signature takes its place. A training here must also be too short to drop a checkpoint, since Go
-// cannot remove a folder with files in it under Wine 8, which answers a call of Windows 10 in another way than Windows does.
+// prepareWine makes a Windows of its own. Wine 8 lacks bcryptprimitives.dll, from which Go gets random numbers: a
+// function of advapi32.dll with the same signature takes its place. A training here must also be too short to drop a
+// checkpoint, since Go cannot remove a folder with files in it under Wine 8, which answers a call of Windows 10 in
+// another way than Windows does.
 func (s *starter) prepareWine(ctx context.Context, wine string) error {
 	system := filepath.Join(s.dir, "wine", "drive_c", "windows", "system32")
 	if _, err := os.Stat(system); err == nil {

@@ -32,8 +32,8 @@ func readSums(dir string) ([]sumLine, error) {
 	return all, nil
 }
 
-// writeSums writes the checksums of what was written to a folder, and keeps those of older files that are still there: make wheels
-// after make release leaves the archives checkable.
+// writeSums writes the checksums of what was written to a folder, and keeps those of older files that are still there:
+// make wheels after make release leaves the archives checkable.
 func writeSums(dir string, written, old []sumLine) error {
 	for _, o := range old {
 		if slices.ContainsFunc(written, func(w sumLine) bool { return w.name == o.name }) {

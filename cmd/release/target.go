@@ -11,9 +11,9 @@ type target struct {
 	tags     []string // of the wheel, what pip calls the platform
 }
 
-// targets are all platforms. The binaries are static, so a wheel for Linux fits glibc and musl alike: manylinux_2_17 (with its
-// old name manylinux2014) stands for systems since 2012, whose kernels have what the Go runtime calls, Linux 3.2. macOS 12 is
-// the oldest that Go 1.26 supports, and the binaries say so themselves, which a check compares.
+// targets are all platforms. The binaries are static, so a wheel for Linux fits glibc and musl alike: manylinux_2_17
+// (with its old name manylinux2014) stands for systems since 2012, whose kernels have what the Go runtime calls, Linux
+// 3.2. macOS 12 is the oldest that Go 1.26 supports, and the binaries say so themselves, which a check compares.
 var targets = []target{
 	{"linux", "amd64", []string{"manylinux_2_17_x86_64", "manylinux2014_x86_64", "musllinux_1_1_x86_64"}},
 	{"linux", "arm64", []string{"manylinux_2_17_aarch64", "manylinux2014_aarch64", "musllinux_1_1_aarch64"}},

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// A wheel is a zip with a folder NAME-VERSION.dist-info; the binary distribution format of Python's packaging guide says what is
-// in it. The base wheel comes from setuptools and holds the Python package without gymctl.
+// A wheel is a zip with a folder NAME-VERSION.dist-info; the binary distribution format of Python's packaging guide
+// says what is in it. The base wheel comes from setuptools and holds the Python package without gymctl.
 
-// wheelFor returns the entries of the wheel for a target: those of the base wheel, the binary, the licences and the bill of
-// materials (where PEP 770 puts it), with WHEEL and RECORD written anew. RECORD is last.
+// wheelFor returns the entries of the wheel for a target: those of the base wheel, the binary, the licences and the
+// bill of materials (where PEP 770 puts it), with WHEEL and RECORD written anew. RECORD is last.
 func wheelFor(base []entry, t target, version string, binary, licences, own, sbom []byte) ([]entry, error) {
 	info := "clustergym-" + version + ".dist-info/"
 	for _, name := range []string{"METADATA", "WHEEL", "RECORD"} {
@@ -175,7 +175,8 @@ func checkRecord(entries []entry, at string) error {
 			continue
 		}
 		if want := digest(e.data); row[1] != want || row[2] != strconv.Itoa(len(e.data)) {
-			return fmt.Errorf("%s: %s has %s and %d bytes, the row says %s and %s", at, e.path, want, len(e.data), row[1], row[2])
+			return fmt.Errorf("%s: %s has %s and %d bytes, the row says %s and %s", at, e.path, want, len(e.data), row[1],
+				row[2])
 		}
 	}
 	for _, e := range entries {

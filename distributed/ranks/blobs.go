@@ -12,8 +12,8 @@ func (g *Group) Any(yes bool) (bool, error) {
 	return g.flag[0] > 0, err
 }
 
-// Collect gives rank 0 the bytes of all ranks, in their order, and nil to the others, which do not wait for it longer than for
-// the bytes to be on their way.
+// Collect gives rank 0 the bytes of all ranks, in their order, and nil to the others, which do not wait for it longer
+// than for the bytes to be on their way.
 func (g *Group) Collect(own []byte) ([][]byte, error) {
 	g.seq++
 	if g.rank > 0 {

@@ -17,8 +17,8 @@ type Config struct {
 	Token string
 	// Build identifies the program: all ranks must have the same.
 	Build string
-	// Server is the certificate that this rank shows, and Client what it trusts; both nil = no encryption. Every certificate is
-	// made out to the host of Rendezvous, also those of other ranks.
+	// Server is the certificate that this rank shows, and Client what it trusts; both nil = no encryption. Every
+	// certificate is made out to the host of Rendezvous, also those of other ranks.
 	Server, Client *tls.Config
 	// Timeout is after how much silence a rank is lost.
 	Timeout time.Duration
@@ -62,8 +62,8 @@ func (c *Config) architecture() string {
 	return runtime.GOARCH
 }
 
-// smallBytes is how much a rank gets at most in the sum of a small vector; what is larger is summed in pieces. Measured on
-// loopback (docs/evidence/performance.md, "Ranks").
+// smallBytes is how much a rank gets at most in the sum of a small vector; what is larger is summed in pieces. Measured
+// on loopback (docs/evidence/performance.md, "Ranks").
 func (c *Config) smallBytes() int {
 	if c.small > 0 {
 		return c.small

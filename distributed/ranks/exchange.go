@@ -7,21 +7,21 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// chunk is how many numbers of each piece go in a step of a large sum: 64 KiB, which stay in the caches. Four times as many take
-// twice as long on loopback.
+// chunk is how many numbers of each piece go in a step of a large sum: 64 KiB, which stay in the caches. Four times as
+// many take twice as long on loopback.
 const chunk = 1 << 14
 
 // buffers are the scratch memory of exchanges. It grows to the largest that was seen.
 type buffers struct {
 	words []float64 // backs blocks: head, then a block for each rank, its own first
-	// Of a sum in pieces: a chunk of what lower ranks have together, a chunk of another rank, and the same of what goes with the
-	// vector.
+	// Of a sum in pieces: a chunk of what lower ranks have together, a chunk of another rank, and the same of what goes
+	// with the vector.
 	below, theirChunk []float32
 	sums, theirs      []float64
 }
 
-// Sum replaces x and y by the sums over all ranks, which pass slices of the same lengths. All get the same bits: the sum in
-// order of ranks. The first argument is the own rank. It does not allocate in steady state.
+// Sum replaces x and y by the sums over all ranks, which pass slices of the same lengths. All get the same bits: the
+// sum in order of ranks. The first argument is the own rank. It does not allocate in steady state.
 func (g *Group) Sum(_ int, x []float32, y []float64) error {
 	if g.world == 1 {
 		return nil
@@ -43,7 +43,8 @@ func (g *Group) Sum(_ int, x []float32, y []float64) error {
 // direct reports whether a vector of n float32 is sent to everybody.
 func (g *Group) direct(n int) bool { return 4*n*(g.world-1) <= g.cfg.smallBytes() }
 
-// bytes32 and bytes64 are views of numbers as bytes. All ranks have the same architecture, so the order of bytes is theirs too.
+// bytes32 and bytes64 are views of numbers as bytes. All ranks have the same architecture, so the order of bytes is
+// theirs too.
 func bytes32(x []float32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
 }
@@ -99,8 +100,8 @@ func (g *Group) block(r, words int) []float64 {
 	return g.words[at : at+words]
 }
 
-// allGather fills the blocks of all ranks in about log2 of their number steps, in each of which a rank passes on all blocks that
-// it has (Bruck et al. 1997, "Efficient algorithms for all-to-all communications", section 4).
+// allGather fills the blocks of all ranks in about log2 of their number steps, in each of which a rank passes on all
+// blocks that it has (Bruck et al. 1997, "Efficient algorithms for all-to-all communications", section 4).
 func (g *Group) allGather(words int) (peer int, err error) {
 	for have := 1; have < g.world; {
 		n := min(have, g.world-have)
@@ -136,9 +137,10 @@ func (g *Group) piece(k, n int) (from, to int) {
 	return cut(k), cut(k + 1)
 }
 
-// sumPieces is Sum for large vectors: rank k adds up piece k and sends the sum to all. It goes in steps, of which each sends a
-// chunk of every piece, sums the chunk of the own piece that came in the step before and sends it, and reads the sums of the
-// chunks before that. What is on its way then stays in the processors' caches, and no rank waits until a whole piece has come.
+// sumPieces is Sum for large vectors: rank k adds up piece k and sends the sum to all. It goes in steps, of which each
+// sends a chunk of every piece, sums the chunk of the own piece that came in the step before and sends it, and reads
+// the sums of the chunks before that. What is on its way then stays in the processors' caches, and no rank waits until
+// a whole piece has come.
 func (g *Group) sumPieces(x []float32, y []float64) (peer int, err error) {
 	g.fit(len(y))
 	if peer, err = g.headsAndFew(x, y); err != nil {
@@ -299,8 +301,8 @@ func (g *Group) flush() (peer int, err error) {
 	return 0, nil
 }
 
-// Gather fills all with the own bytes of all ranks, in their order. All pass the same number of bytes. It does not allocate in
-// steady state.
+// Gather fills all with the own bytes of all ranks, in their order. All pass the same number of bytes. It does not
+// allocate in steady state.
 func (g *Group) Gather(_ int, own, all []byte) error {
 	n := len(own)
 	if len(all) != g.world*n {

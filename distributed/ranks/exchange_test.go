@@ -295,8 +295,8 @@ func TestARankMayEndBeforeTheOthers(t *testing.T) {
 	}
 }
 
-// A rank from which nothing comes any more, as one that is stopped or cut off, is lost after the timeout. Here a relay between
-// it and the others stops.
+// A rank from which nothing comes any more, as one that is stopped or cut off, is lost after the timeout. Here a relay
+// between it and the others stops.
 func TestSilenceIsNoticed(t *testing.T) {
 	relays := &relay{}
 	groups := joined(t, 3, func(c *Config) {
@@ -310,11 +310,13 @@ func TestSilenceIsNoticed(t *testing.T) {
 	for _, k := range []int{0, 2} {
 		err := groups[k].Sum(k, make([]float32, 3), nil)
 		var lost *LostError
-		if !errors.As(err, &lost) || !strings.Contains(lost.Why, "is lost: nothing was heard from it for 300ms") || lost.Rank != 2-k {
+		if !errors.As(err, &lost) || !strings.Contains(lost.Why, "is lost: nothing was heard from it for 300ms") ||
+			lost.Rank != 2-k {
 			t.Errorf("rank %d: %v", k, err)
 		}
 	}
-	if err := groups[1].Sum(1, make([]float32, 3), nil); err == nil || !strings.Contains(err.Error(), "is lost: nothing was heard") {
+	if err := groups[1].Sum(1, make([]float32, 3), nil); err == nil ||
+		!strings.Contains(err.Error(), "is lost: nothing was heard") {
 		t.Errorf("rank 1: %v", err) // it hears of it
 	}
 }

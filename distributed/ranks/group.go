@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Group is one rank's end of a group of processes. Its exchanges are collective: all ranks make the same ones in the same order.
-// They belong to one goroutine; Fail and Close may be called from any.
+// Group is one rank's end of a group of processes. Its exchanges are collective: all ranks make the same ones in the
+// same order. They belong to one goroutine; Fail and Close may be called from any.
 type Group struct {
 	cfg         Config
 	rank, world int
@@ -197,7 +197,8 @@ func closeWrite(c net.Conn) {
 	}
 }
 
-// cause returns why the group has failed, given that the data connection to a rank has: the control connections know better.
+// cause returns why the group has failed, given that the data connection to a rank has: the control connections know
+// better.
 func (g *Group) cause(peer int, err error) error {
 	var order *orderError
 	if errors.As(err, &order) {
@@ -230,8 +231,8 @@ func (g *Group) Err() error {
 	return g.err
 }
 
-// Close ends this rank's part. err is why, nil if it has come to its end: the others are told, and those that still need this
-// rank fail.
+// Close ends this rank's part. err is why, nil if it has come to its end: the others are told, and those that still
+// need this rank fail.
 func (g *Group) Close(err error) {
 	g.mu.Lock()
 	if g.closed {

@@ -27,7 +27,8 @@ func (j *joining) register(c *call) (why string) {
 	case h.Rank < 0 || h.Rank >= j.world:
 		return fmt.Sprintf("there is no rank %d of %d", h.Rank, j.world)
 	case h.Arch != j.cfg.architecture():
-		return fmt.Sprintf("it is built for %s, want %s as rank 0: other processors round differently", h.Arch, j.cfg.architecture())
+		return fmt.Sprintf("it is built for %s, want %s as rank 0: other processors round differently", h.Arch,
+			j.cfg.architecture())
 	case h.Build != j.cfg.Build:
 		return fmt.Sprintf("it is another build (%s), want that of rank 0 (%s)", h.Build, j.cfg.Build)
 	case h.Rank == 0:

@@ -18,8 +18,8 @@ import (
 // handshake is how long the two sides of a new connection have to know each other.
 const handshake = 10 * time.Second
 
-// Join waits for all ranks and connects them with each other. A rank that does not fit is refused, with one sentence on both
-// sides, and the others go on waiting for one that does.
+// Join waits for all ranks and connects them with each other. A rank that does not fit is refused, with one sentence on
+// both sides, and the others go on waiting for one that does.
 func Join(ctx context.Context, cfg Config) (*Group, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -35,7 +35,8 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	j := &joining{cancel: fail, Group: newGroup(cfg), host: host, port: port, came: make(chan *call), here: make(map[int]*call), changed: make(chan struct{}, 1), known: make(chan struct{})}
+	j := &joining{cancel: fail, Group: newGroup(cfg), host: host, port: port, came: make(chan *call),
+		here: make(map[int]*call), changed: make(chan struct{}, 1), known: make(chan struct{})}
 	if err := j.join(ctx); err != nil {
 		j.abandon()
 		return nil, err
@@ -88,7 +89,8 @@ func (j *joining) join(ctx context.Context) error {
 
 // open opens the door. Only rank 0's address is known beforehand.
 func (j *joining) open(ctx context.Context) error {
-	// Names of machines often mean another address on the machine itself, so only a loopback address restricts where to listen.
+	// Names of machines often mean another address on the machine itself, so only a loopback address restricts where to
+	// listen.
 	bind := ""
 	if ip := net.ParseIP(j.host); j.host == "localhost" || ip != nil && ip.IsLoopback() {
 		bind = j.host
@@ -115,8 +117,8 @@ func (j *joining) open(ctx context.Context) error {
 	return nil
 }
 
-// accept meets everybody who comes. Strangers that say nothing have a few places, where the oldest makes room: they keep no
-// rank out, and take no descriptors that the others need.
+// accept meets everybody who comes. Strangers that say nothing have a few places, where the oldest makes room: they
+// keep no rank out, and take no descriptors that the others need.
 func (j *joining) accept() {
 	defer j.places.Close()
 	for {
@@ -196,7 +198,8 @@ func (j *joining) expected(c *call) string {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if h := &c.said; h.Session == "" || h.Session != j.session || h.Rank <= j.rank || h.Rank >= j.world || h.Purpose != toData && h.Purpose != toControl {
+	if h := &c.said; h.Session == "" || h.Session != j.session || h.Rank <= j.rank || h.Rank >= j.world ||
+		h.Purpose != toData && h.Purpose != toControl {
 		return "it is of another group"
 	}
 	return ""

@@ -38,7 +38,8 @@ func TestRanksThatDoNotFit(t *testing.T) {
 			t.Errorf("rank 0: %v", errs[0])
 		}
 		mu.Lock()
-		if text := strings.Join(said, "\n"); !strings.Contains(text, "refused") || !strings.Contains(text, want) && !strings.Contains(text, "the token (token-file) is another one") {
+		if text := strings.Join(said, "\n"); !strings.Contains(text, "refused") ||
+			!strings.Contains(text, want) && !strings.Contains(text, "the token (token-file) is another one") {
 			t.Errorf("rank 0 says %q, want %s", text, want)
 		}
 		mu.Unlock()
@@ -47,11 +48,13 @@ func TestRanksThatDoNotFit(t *testing.T) {
 
 func TestConfigsThatCannotBe(t *testing.T) {
 	for want, c := range map[string]Config{
-		"world: got 0 ranks, want 1 to 1024":               {},
-		"rank: got 2, want a number from 0 to 1":           {World: 2, Rank: 2},
-		"rank timeout: got 1ms, want 100ms or more":        {World: 2, Timeout: time.Millisecond},
-		`rendezvous: got "host", want HOST:PORT`:           {World: 2, Timeout: time.Second, Patience: time.Second, Rendezvous: "host"},
-		"rank 0 cannot listen: listen tcp: address 999999": {World: 2, Timeout: time.Second, Patience: time.Second, Rendezvous: "127.0.0.1:999999"},
+		"world: got 0 ranks, want 1 to 1024":        {},
+		"rank: got 2, want a number from 0 to 1":    {World: 2, Rank: 2},
+		"rank timeout: got 1ms, want 100ms or more": {World: 2, Timeout: time.Millisecond},
+		`rendezvous: got "host", want HOST:PORT`: {World: 2, Timeout: time.Second, Patience: time.Second,
+			Rendezvous: "host"},
+		"rank 0 cannot listen: listen tcp: address 999999": {World: 2, Timeout: time.Second, Patience: time.Second,
+			Rendezvous: "127.0.0.1:999999"},
 	} {
 		if _, err := Join(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -60,7 +63,8 @@ func TestConfigsThatCannotBe(t *testing.T) {
 }
 
 func TestSpansHaveNoZeros(t *testing.T) {
-	for d, want := range map[time.Duration]string{5 * time.Minute: "5m", time.Hour: "1h", 90 * time.Second: "1m30s", 700 * time.Millisecond: "700ms"} {
+	for d, want := range map[time.Duration]string{5 * time.Minute: "5m", time.Hour: "1h", 90 * time.Second: "1m30s",
+		700 * time.Millisecond: "700ms"} {
 		if got := span(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}

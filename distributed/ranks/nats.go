@@ -24,7 +24,8 @@ type NATS struct {
 	Job string // name of the group on it
 }
 
-// bucket holds a key for every rank of every job, JOB.RANK. Keys go after a time in which their owner does not renew them.
+// bucket holds a key for every rank of every job, JOB.RANK. Keys go after a time in which their owner does not renew
+// them.
 const bucket = "clustergym-ranks"
 
 // claim is the value of a key.
@@ -35,8 +36,8 @@ type claim struct {
 
 var jobName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// JoinNATS is Join with the rank and the address of rank 0 from a NATS: cfg.Rank and cfg.Rendezvous do not count. If the URL
-// names no user, cfg.Token is presented to the NATS too.
+// JoinNATS is Join with the rank and the address of rank 0 from a NATS: cfg.Rank and cfg.Rendezvous do not count. If
+// the URL names no user, cfg.Token is presented to the NATS too.
 func JoinNATS(ctx context.Context, cfg Config, n NATS) (*Group, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -89,7 +90,8 @@ func (c *claims) open(ctx context.Context, address, token string) (own string, e
 	}
 	js, err := jetstream.New(c.conn)
 	if err == nil {
-		c.kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, TTL: c.timeout, Storage: jetstream.MemoryStorage})
+		c.kv, err = js.CreateOrUpdateKeyValue(ctx,
+			jetstream.KeyValueConfig{Bucket: bucket, TTL: c.timeout, Storage: jetstream.MemoryStorage})
 	}
 	if err != nil {
 		c.conn.Close()

@@ -65,7 +65,8 @@ func TestNATSGivesOutRanks(t *testing.T) {
 		if seen[0] { // a fifth is told
 			c := DefaultConfig()
 			c.World, c.Patience = world, 300*time.Millisecond
-			if _, err := JoinNATS(t.Context(), c, NATS{URL: url, Job: "mine"}); err == nil || !strings.Contains(err.Error(), "all 4 ranks of mine are taken") {
+			if _, err := JoinNATS(t.Context(), c, NATS{URL: url, Job: "mine"}); err == nil ||
+				!strings.Contains(err.Error(), "all 4 ranks of mine are taken") {
 				t.Errorf("a fifth: %v", err)
 			}
 		}

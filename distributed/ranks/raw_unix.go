@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// rawWrite returns how to write to a TCP connection without waiting. A message that fits the socket's buffer then needs no
-// second goroutine.
+// rawWrite returns how to write to a TCP connection without waiting. A message that fits the socket's buffer then needs
+// no second goroutine.
 func (l *link) rawWrite() (syscall.RawConn, func(fd uintptr) bool) {
 	tcp, ok := l.conn.(*net.TCPConn)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"clustergym/internal/ordinary"
 )
 
-// ReadTLS returns what a rank shows and what it trusts. cert, key and ca are PEM files; without ca a rank trusts the authorities
-// of its system.
+// ReadTLS returns what a rank shows and what it trusts. cert, key and ca are PEM files; without ca a rank trusts the
+// authorities of its system.
 func ReadTLS(cert, key, ca string) (server, client *tls.Config, err error) {
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {

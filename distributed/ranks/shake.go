@@ -83,8 +83,8 @@ func writeFrame(w io.Writer, v any, token, what string, nonces ...[]byte) error 
 // errToken is returned by readFrame for a value that was authenticated with another token.
 var errToken = fault.Errorf("the token (%s) is another one", fault.Key("token-file"))
 
-// readFrame reads a JSON value into v. If its authentication is wrong, v is filled in all the same, and the error is errToken:
-// v may be used to say who it was.
+// readFrame reads a JSON value into v. If its authentication is wrong, v is filled in all the same, and the error is
+// errToken: v may be used to say who it was.
 func readFrame(r io.Reader, v any, token, what string, nonces ...[]byte) error {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
@@ -165,8 +165,8 @@ func (c *call) hear() (a answer, err error) {
 	return a, err
 }
 
-// meet begins a connection on the side that listens. The caller answers. The error errToken comes with a call whose words are
-// not to be trusted.
+// meet begins a connection on the side that listens. The caller answers. The error errToken comes with a call whose
+// words are not to be trusted.
 func meet(conn net.Conn, token string) (*call, error) {
 	_ = conn.SetDeadline(time.Now().Add(handshake))
 	c := &call{Conn: conn, token: token, ours: newNonce(), ready: make(chan string, 1)}

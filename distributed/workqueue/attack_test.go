@@ -108,7 +108,8 @@ func TestNamesReachNoTerminalWithEscapes(t *testing.T) {
 	if o.err == nil || !said.has("\ufffd[2Jcell") || strings.ContainsAny(said.text()+told.text(), "\x1b\r\x07") {
 		t.Errorf("%v: the worker says %q, the coordinator %q", o.err, said.text(), told.text())
 	}
-	s := Status{Job: "\x1b[1m", Workers: []WorkerStatus{{Name: "\x07", Tasks: []TaskStatus{{Name: "\x1b]0;x"}}}}, Own: []TaskStatus{{Name: "\u202e"}}, Lost: []LostWorker{{Why: "\x1b", Tasks: []string{"\x1b"}}}}
+	s := Status{Job: "\x1b[1m", Workers: []WorkerStatus{{Name: "\x07", Tasks: []TaskStatus{{Name: "\x1b]0;x"}}}},
+		Own: []TaskStatus{{Name: "\u202e"}}, Lost: []LostWorker{{Why: "\x1b", Tasks: []string{"\x1b"}}}}
 	s.clean()
 	if text := string(encode(s)); strings.Contains(text, `\u00`) || strings.Contains(text, "\u202e") {
 		t.Errorf("got %s", text)
@@ -128,7 +129,8 @@ func TestAResultNamesOnlyWhatIsItsOwn(t *testing.T) {
 	}
 	for _, s := range []stored{
 		{Result: Result{Digest: task.Digest, Value: json.RawMessage("0"), Proof: "p", Worker: "w", Files: precious}},
-		{Result: Result{Digest: task.Digest, Value: json.RawMessage("0"), Proof: "p", Worker: "w", Files: filesName(precious, precious)}},
+		{Result: Result{Digest: task.Digest, Value: json.RawMessage("0"), Proof: "p", Worker: "w",
+			Files: filesName(precious, precious)}},
 		{Result: Result{Digest: task.Digest, Proof: "p", Worker: "w"}, ValueIn: precious},
 		{Result: Result{Digest: precious, Value: json.RawMessage("0"), Proof: "p", Worker: "w"}},
 		{Result: Result{Digest: task.Digest, Value: json.RawMessage("0"), Proof: "p", Worker: "../w"}},
@@ -156,7 +158,8 @@ func TestTheCoordinatorPublishesOnlyToAcknowledgements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nc.Request(helloSubject, encode(hello{Protocol: protocol, Worker: "w", Slots: 1, Arch: runtime.GOARCH}), time.Minute); err != nil {
+	if _, err := nc.Request(helloSubject, encode(hello{Protocol: protocol, Worker: "w", Slots: 1, Arch: runtime.GOARCH}),
+		time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	task := square(3)
@@ -164,7 +167,8 @@ func TestTheCoordinatorPublishesOnlyToAcknowledgements(t *testing.T) {
 	until(t, "asked for", func() bool { return c.Status().Waiting == 1 })
 	in := inWork{Digest: task.Digest, Ack: c.job.subject("bye")}
 	for _, kind := range []string{callBeat, callBegin, callFailed, callBeat, callBack} {
-		if _, err := nc.Request(c.job.subject("call"), encode(call{Kind: kind, Worker: "w", Tasks: []inWork{in}}), time.Minute); err != nil {
+		if _, err := nc.Request(c.job.subject("call"), encode(call{Kind: kind, Worker: "w", Tasks: []inWork{in}}),
+			time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,7 +189,8 @@ func TestAFileIsNoSavedFolder(t *testing.T) {
 	if err := c.store.write(t.Context(), stateName(task.Digest), packed.File, bytes.NewReader(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := c.Restore(t.Context(), task.Digest, t.TempDir()); ok || err == nil || !strings.Contains(err.Error(), `has the kind "file", want folder`) {
+	if ok, err := c.Restore(t.Context(), task.Digest, t.TempDir()); ok || err == nil ||
+		!strings.Contains(err.Error(), `has the kind "file", want folder`) {
 		t.Errorf("%v, %v", ok, err)
 	}
 }

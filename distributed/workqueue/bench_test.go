@@ -17,8 +17,8 @@ import (
 	"clustergym/internal/packed"
 )
 
-// BenchmarkOverhead measures what the queue adds to a task: a task that computes nothing, one after the other, by a worker in a
-// process of its own.
+// BenchmarkOverhead measures what the queue adds to a task: a task that computes nothing, one after the other, by a
+// worker in a process of its own.
 func BenchmarkOverhead(b *testing.B) {
 	c, _ := listen(b, Options{})
 	spawnWorker(b, workerRole{URL: c.URL(), Name: "a"})
@@ -52,7 +52,8 @@ func BenchmarkThroughput(b *testing.B) {
 		free <- true
 		go func() {
 			defer wg.Done()
-			if err := c.Do(b.Context(), newTask("slow", fmt.Sprint(i), time.Millisecond), nil, func(*Result) error { return nil }); err != nil {
+			if err := c.Do(b.Context(), newTask("slow", fmt.Sprint(i), time.Millisecond), nil,
+				func(*Result) error { return nil }); err != nil {
 				b.Error(err)
 			}
 			<-free
@@ -73,8 +74,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkIdleWorkers measures what 200 workers without tasks cost the coordinator, each with its message every second and its wish
-// for a task every five.
+// BenchmarkIdleWorkers measures what 200 workers without tasks cost the coordinator, each with its message every second
+// and its wish for a task every five.
 func BenchmarkIdleWorkers(b *testing.B) {
 	const workers = 200
 	c, _ := listen(b, Options{})
@@ -86,7 +87,8 @@ func BenchmarkIdleWorkers(b *testing.B) {
 	for b.Loop() {
 		time.Sleep(5 * time.Second)
 	}
-	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/b.Elapsed().Seconds()/workers, "coordinator-µs/worker/s")
+	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/b.Elapsed().Seconds()/workers,
+		"coordinator-µs/worker/s")
 }
 
 // BenchmarkHere measures what the queue adds to a task on the coordinator's machine, where no worker takes part.

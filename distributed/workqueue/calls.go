@@ -190,7 +190,9 @@ func (c *Coordinator) failed(w *worker, k *task, text string, byUser bool) {
 	}
 	if byUser {
 		delete(k.holders, w.Worker)
-		c.fail(k, &fault.Mistake{Err: &TaskError{k.Name, w.Worker, k.tries, fmt.Sprintf("%s on worker %s: %s", k.Name, w.Worker, text)}})
+		c.fail(k,
+			&fault.Mistake{Err: &TaskError{k.Name, w.Worker, k.tries,
+				fmt.Sprintf("%s on worker %s: %s", k.Name, w.Worker, text)}})
 		return
 	}
 	k.silent = false
@@ -214,9 +216,11 @@ func (c *Coordinator) lost(w *worker, k *task, why string) {
 	}
 	e := &TaskError{Task: k.Name, Worker: w.Worker, Tries: k.tries}
 	if k.silent {
-		e.Text = fmt.Sprintf("%s was begun %s and its workers went away or fell silent each time: %s", k.Name, plain.Count(k.tries, "time", "times"), strings.Join(k.losers, ", "))
+		e.Text = fmt.Sprintf("%s was begun %s and its workers went away or fell silent each time: %s", k.Name,
+			plain.Count(k.tries, "time", "times"), strings.Join(k.losers, ", "))
 	} else {
-		e.Text = fmt.Sprintf("%s failed %s: %s", k.Name, plain.Count(k.tries, "time", "times"), strings.Join(slices.Compact(k.causes), "; "))
+		e.Text = fmt.Sprintf("%s failed %s: %s", k.Name, plain.Count(k.tries, "time", "times"),
+			strings.Join(slices.Compact(k.causes), "; "))
 	}
 	c.fail(k, e)
 }
@@ -261,7 +265,8 @@ func (c *Coordinator) arrived(digest string, data []byte, seq uint64) {
 		return
 	}
 	if err := e.belongs(); err != nil {
-		c.opt.Say("a result of task %s from worker %s is ignored: %v, which is not of this task and worker", plain.Clip(digest, 80), e.Worker, err)
+		c.opt.Say("a result of task %s from worker %s is ignored: %v, which is not of this task and worker",
+			plain.Clip(digest, 80), e.Worker, err)
 		c.drop(&early{seq: seq})
 		return
 	}
@@ -293,7 +298,9 @@ func (c *Coordinator) arrived(digest string, data []byte, seq uint64) {
 			d.Task = k.Task
 		}
 		c.differ = append(c.differ, d)
-		told = fmt.Sprintf("RESULTS DIFFER: %s has the proof %.12s from worker %s and %.12s from worker %s; the first is kept, and one of the two machines computes wrongly or the task is not repeatable",
+		told = fmt.Sprintf(
+			"RESULTS DIFFER: %s has the proof %.12s from worker %s and %.12s from worker %s; the first is kept, and one of "+
+				"the two machines computes wrongly or the task is not repeatable",
 			d.Task.Name, first.Proof, first.Worker, e.Proof, e.Worker)
 	}
 	gone := true
@@ -333,8 +340,8 @@ func (c *Coordinator) first(k *task, digest string) (r Result, ok bool) {
 	return r, ok
 }
 
-// drop removes a result that is not wanted. It has its files to itself unless they are equal to those of the first result,
-// which is perhaps not unpacked yet: these stay until the queue is removed.
+// drop removes a result that is not wanted. It has its files to itself unless they are equal to those of the first
+// result, which is perhaps not unpacked yet: these stay until the queue is removed.
 func (c *Coordinator) drop(e *early) {
 	ctx, cancel := context.WithTimeout(c.ctx, requestTime)
 	defer cancel()

@@ -127,8 +127,8 @@ type holder struct {
 	missed int
 }
 
-// Listen starts a coordinator. Where an earlier one of the same job was killed, it goes on: results that were not taken are
-// there, and workers keep the tasks that they do.
+// Listen starts a coordinator. Where an earlier one of the same job was killed, it goes on: results that were not taken
+// are there, and workers keep the tasks that they do.
 func Listen(ctx context.Context, opt Options) (_ *Coordinator, err error) {
 	if err := opt.fill(); err != nil {
 		return nil, err
@@ -136,7 +136,8 @@ func Listen(ctx context.Context, opt Options) (_ *Coordinator, err error) {
 	voice := newSpeaker(cleaned(opt.Say))
 	opt.Say = voice.say
 	c := &Coordinator{
-		opt: opt, voice: voice, job: job(opt.Job), workers: map[string]*worker{}, tasks: map[string]*task{}, queue: list.New(), early: map[string]early{},
+		opt: opt, voice: voice, job: job(opt.Job), workers: map[string]*worker{}, tasks: map[string]*task{},
+		queue: list.New(), early: map[string]early{},
 		taken: map[string]Result{}, idle: make(chan struct{}), refuse: &refusals{told: map[string]bool{}, say: opt.Say},
 	}
 	for i := range opt.Here {
@@ -187,7 +188,8 @@ func (o *Options) fill() error {
 
 // connect starts the server, if it is ours, and connects to it.
 func (c *Coordinator) connect(context.Context) error {
-	o := []nats.Option{nats.Name("gymctl coordinator"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond), nats.IgnoreAuthErrorAbort(), nats.ReconnectBufSize(-1)}
+	o := []nats.Option{nats.Name("gymctl coordinator"), nats.MaxReconnects(-1), nats.ReconnectWait(200 * time.Millisecond),
+		nats.IgnoreAuthErrorAbort(), nats.ReconnectBufSize(-1)}
 	if c.opt.Listen != "" {
 		if err := os.MkdirAll(c.opt.Dir, 0o700); err != nil { // what tasks read and leave is for those with the token
 			return err
@@ -267,7 +269,8 @@ func (c *Coordinator) streams(ctx context.Context) (err error) {
 		return err
 	}
 	made := func(what string, err error) error {
-		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.Is(err, nats.ErrNoResponders) {
+		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) ||
+			errors.Is(err, nats.ErrNoResponders) {
 			return fault.Mistakef("%s has no JetStream, which %s needs: start nats-server with --jetstream", c.url,
 				fault.Key("queue"))
 		}
@@ -277,23 +280,28 @@ func (c *Coordinator) streams(ctx context.Context) (err error) {
 		return made("stream of tasks", err)
 	}
 	if c.work, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: c.job.workStream(), Description: "gymctl: tasks that wait or are in work", Subjects: []string{c.job.work("*")}, Retention: jetstream.WorkQueuePolicy,
-		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, MaxMsgsPerSubject: 1, AllowDirect: true,
+		Name: c.job.workStream(), Description: "gymctl: tasks that wait or are in work", Subjects: []string{c.job.work("*")},
+		Retention: jetstream.WorkQueuePolicy,
+		Storage:   jetstream.FileStorage, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, MaxMsgsPerSubject: 1,
+		AllowDirect: true,
 	}); err != nil {
 		return made("stream of tasks", err)
 	}
 	if c.done, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: c.job.doneStream(), Description: "gymctl: results that were not taken", Subjects: []string{c.job.done("*")}, Retention: jetstream.LimitsPolicy,
-		Storage: jetstream.FileStorage,
+		Name: c.job.doneStream(), Description: "gymctl: results that were not taken", Subjects: []string{c.job.done("*")},
+		Retention: jetstream.LimitsPolicy,
+		Storage:   jetstream.FileStorage,
 	}); err != nil {
 		return made("stream of results", err)
 	}
 	if c.hands, err = c.work.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-		Durable: consumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.opt.AckWait, MaxDeliver: -1, MaxAckPending: -1, MaxWaiting: 1 << 16,
+		Durable: consumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.opt.AckWait, MaxDeliver: -1, MaxAckPending: -1,
+		MaxWaiting: 1 << 16,
 	}); err != nil {
 		return made("consumer of tasks", err)
 	}
-	objects, err := c.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: c.job.bucket(), Description: "gymctl: what tasks read and leave"})
+	objects, err := c.js.CreateOrUpdateObjectStore(ctx,
+		jetstream.ObjectStoreConfig{Bucket: c.job.bucket(), Description: "gymctl: what tasks read and leave"})
 	if err != nil {
 		return made("store", err)
 	}
@@ -301,8 +309,9 @@ func (c *Coordinator) streams(ctx context.Context) (err error) {
 	return nil
 }
 
-// clearWork removes the messages of an earlier coordinator. The tasks are asked for again, and workers say which of them they
-// do. After a server was killed, a message can be in the stream of which the consumer believes that it is done.
+// clearWork removes the messages of an earlier coordinator. The tasks are asked for again, and workers say which of
+// them they do. After a server was killed, a message can be in the stream of which the consumer believes that it is
+// done.
 func (c *Coordinator) clearWork(ctx context.Context) error {
 	if old, err := c.js.Consumer(ctx, c.job.workStream(), consumer); err == nil {
 		if info, err := old.Info(ctx); err == nil {
@@ -373,8 +382,8 @@ func (c *Coordinator) answer(context.Context) error {
 	return c.nc.Flush()
 }
 
-// welcomeBack waits until the workers that have tasks of an earlier coordinator have said so, so that their tasks are not done
-// again meanwhile.
+// welcomeBack waits until the workers that have tasks of an earlier coordinator have said so, so that their tasks are
+// not done again meanwhile.
 func (c *Coordinator) welcomeBack(ctx context.Context) {
 	if c.left == 0 {
 		return
@@ -417,8 +426,9 @@ func (c *Coordinator) Disputes() []Dispute {
 	return slices.Clone(c.differ)
 }
 
-// Close ends the coordinator. If every Do came to its end, it tells the workers that all is done, and removes the queue unless a
-// task failed. If the context of a Do ended first, everything stays, workers wait, and the same command goes on.
+// Close ends the coordinator. If every Do came to its end, it tells the workers that all is done, and removes the queue
+// unless a task failed. If the context of a Do ended first, everything stays, workers wait, and the same command goes
+// on.
 func (c *Coordinator) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -446,7 +456,8 @@ func (c *Coordinator) Close() error {
 // sayBye tells the workers that all is done, and waits until they have left.
 func (c *Coordinator) sayBye() {
 	for end := time.Now().Add(byeTime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if err := c.nc.Publish(c.job.subject("bye"), encode(bye{Job: string(c.job)})); err != nil || c.nc.FlushTimeout(byeTime) != nil {
+		if err := c.nc.Publish(c.job.subject("bye"), encode(bye{Job: string(c.job)})); err != nil ||
+			c.nc.FlushTimeout(byeTime) != nil {
 			return
 		}
 		c.mu.Lock()
@@ -470,7 +481,8 @@ func (c *Coordinator) clear() error {
 	if c.host != nil {
 		return nil // its files are removed
 	}
-	return errors.Join(c.js.DeleteStream(ctx, c.job.workStream()), c.js.DeleteStream(ctx, c.job.doneStream()), c.js.DeleteObjectStore(ctx, c.job.bucket()))
+	return errors.Join(c.js.DeleteStream(ctx, c.job.workStream()), c.js.DeleteStream(ctx, c.job.doneStream()),
+		c.js.DeleteObjectStore(ctx, c.job.bucket()))
 }
 
 // end stops everything that runs.

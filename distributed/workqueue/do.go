@@ -9,15 +9,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Do has a task done, by a worker or by here on this machine, and returns when its result is kept. here runs when one of
-// Options.Here slots is free, and gets the goroutines that it may use; nil = on workers alone. keep writes down the result of a
-// worker, and is not called if here did the task; only when it has returned nil is the result forgotten by the queue, so that
-// nothing is lost if this process is killed in between.
+// Do has a task done, by a worker or by here on this machine, and returns when its result is kept. here runs when one
+// of Options.Here slots is free, and gets the goroutines that it may use; nil = on workers alone. keep writes down the
+// result of a worker, and is not called if here did the task; only when it has returned nil is the result forgotten by
+// the queue, so that nothing is lost if this process is killed in between.
 //
-// The error is a *TaskError if workers failed with the task, a *fault.Mistake if that was the user's mistake, and otherwise
-// what here, keep or the context returned. Do is called once for each task that is ready; a digest may be done again after
-// its Do has returned.
-func (c *Coordinator) Do(ctx context.Context, t Task, here func(ctx context.Context, workers int) error, keep func(*Result) error) error {
+// The error is a *TaskError if workers failed with the task, a *fault.Mistake if that was the user's mistake, and
+// otherwise what here, keep or the context returned. Do is called once for each task that is ready; a digest may be
+// done again after its Do has returned.
+func (c *Coordinator) Do(ctx context.Context, t Task, here func(ctx context.Context, workers int) error,
+	keep func(*Result) error) error {
 	if err := t.same(); err != nil {
 		return err
 	}
@@ -57,9 +58,11 @@ func (c *Coordinator) enter(t Task, here bool) (k *task, publish bool, err error
 	case c.closed:
 		return nil, false, errors.New("workqueue: the coordinator is closed")
 	case c.tasks[t.Digest] != nil:
-		return nil, false, fmt.Errorf("workqueue: tasks %q and %q have one digest, and both are asked for", c.tasks[t.Digest].Name, t.Name)
+		return nil, false, fmt.Errorf("workqueue: tasks %q and %q have one digest, and both are asked for",
+			c.tasks[t.Digest].Name, t.Name)
 	}
-	k = &task{Task: t, here: here, turn: make(chan int, 1), ready: make(chan struct{}), holders: map[string]*holder{}, silent: true}
+	k = &task{Task: t, here: here, turn: make(chan int, 1), ready: make(chan struct{}), holders: map[string]*holder{},
+		silent: true}
 	c.tasks[t.Digest] = k
 	c.changed = true
 	if e, ok := c.early[t.Digest]; ok {
@@ -134,7 +137,8 @@ func (c *Coordinator) pump() {
 }
 
 // doHere does a task in a slot of this machine.
-func (c *Coordinator) doHere(ctx context.Context, k *task, slot int, here func(ctx context.Context, workers int) error) error {
+func (c *Coordinator) doHere(ctx context.Context, k *task, slot int,
+	here func(ctx context.Context, workers int) error) error {
 	c.mu.Lock()
 	published, seq := k.published, k.seq
 	c.mu.Unlock()
@@ -205,8 +209,8 @@ func (c *Coordinator) finish(ctx context.Context, k *task, keep func(*Result) er
 	return err
 }
 
-// publish tells the workers of a task. Whatever goes wrong is made good by watch, which compares the stream with the tasks that
-// wait.
+// publish tells the workers of a task. Whatever goes wrong is made good by watch, which compares the stream with the
+// tasks that wait.
 func (c *Coordinator) publish(ctx context.Context, k *task) {
 	c.mu.Lock()
 	k.published = true
@@ -250,8 +254,8 @@ func (c *Coordinator) cannot(err error) {
 	}
 }
 
-// unpublish takes a task's message out of the stream, by its number if that is known. An error leaves a message for which nobody
-// asks, and begin drops it.
+// unpublish takes a task's message out of the stream, by its number if that is known. An error leaves a message for
+// which nobody asks, and begin drops it.
 func (c *Coordinator) unpublish(digest string, seq uint64) {
 	ctx, cancel := context.WithTimeout(c.ctx, requestTime)
 	defer cancel()
@@ -278,8 +282,8 @@ func (c *Coordinator) forget(e *early) {
 	}
 }
 
-// Pause stops giving tasks to here, waits until none runs, and returns what lets them go on. Workers go on meanwhile. It is for
-// a piece of work that measures time on this machine.
+// Pause stops giving tasks to here, waits until none runs, and returns what lets them go on. Workers go on meanwhile.
+// It is for a piece of work that measures time on this machine.
 func (c *Coordinator) Pause(ctx context.Context) (resume func(), err error) {
 	c.mu.Lock()
 	c.paused++

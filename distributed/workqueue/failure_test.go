@@ -73,7 +73,8 @@ func TestAKilledWorkersTaskGoesToAnother(t *testing.T) {
 		t.Errorf("got %+v", o)
 	}
 	until(t, "said so", func() bool { return said.has("worker a is lost, it went away; 1 task of it goes to others") })
-	if l := c.Status().Lost; len(l) != 1 || l[0].Name != "a" || l[0].Why != "it went away" || fmt.Sprint(l[0].Tasks) != "[task]" || l[0].Ago <= 0 {
+	if l := c.Status().Lost; len(l) != 1 || l[0].Name != "a" || l[0].Why != "it went away" ||
+		fmt.Sprint(l[0].Tasks) != "[task]" || l[0].Ago <= 0 {
 		t.Errorf("lost: %+v", l)
 	}
 }
@@ -129,11 +130,13 @@ func TestResultsThatDifferAreReported(t *testing.T) {
 		t.Fatalf("got %+v", o)
 	}
 	d := c.Disputes()
-	if len(d) != 1 || d[0].Task.Name != "cell-7" || d[0].First.Worker != "a" || d[0].Second.Worker != "b" || c.Status().Differ != 1 {
+	if len(d) != 1 || d[0].Task.Name != "cell-7" || d[0].First.Worker != "a" || d[0].Second.Worker != "b" ||
+		c.Status().Differ != 1 {
 		t.Errorf("got %+v", d)
 	}
 	until(t, "said", func() bool {
-		return said.has("RESULTS DIFFER: cell-7") && said.has("from worker a and") && said.has("from worker b; the first is kept")
+		return said.has("RESULTS DIFFER: cell-7") && said.has("from worker a and") &&
+			said.has("from worker b; the first is kept")
 	})
 }
 
@@ -143,7 +146,8 @@ func TestATaskFailsAfterItsTries(t *testing.T) {
 	start(t, WorkOptions{URL: c.URL(), Name: "a"})
 	o := within(t, background(t, c, newTask("fail", "cell-1", nil)))
 	e, ok := errors.AsType[*TaskError](o.err)
-	if !ok || e.Tries != 3 || e.Worker != "a" || e.Task != "cell-1" || e.Error() != "cell-1 failed 3 times: worker a: the disc is full" {
+	if !ok || e.Tries != 3 || e.Worker != "a" || e.Task != "cell-1" ||
+		e.Error() != "cell-1 failed 3 times: worker a: the disc is full" {
 		t.Errorf("got %v", o.err)
 	}
 	until(t, "said", func() bool { return said.has("cell-1 failed on worker a, try 2 of 3: the disc is full") })
@@ -158,7 +162,8 @@ func TestATaskFailsAfterItsTries(t *testing.T) {
 	// A mistake of the user is not tried again.
 	o = within(t, background(t, c, newTask("mistake", "cell-4", nil)))
 	m, ok := errors.AsType[*fault.Mistake](o.err)
-	if e, _ := errors.AsType[*TaskError](o.err); !ok || e == nil || e.Tries != 1 || m.Error() != "cell-4 on worker a: ppo.lr: got -1, want more than 0" {
+	if e, _ := errors.AsType[*TaskError](o.err); !ok || e == nil || e.Tries != 1 ||
+		m.Error() != "cell-4 on worker a: ppo.lr: got -1, want more than 0" {
 		t.Errorf("got %v", o.err)
 	}
 	// The worker is well.
@@ -194,7 +199,8 @@ func TestATaskWhoseWorkersDieFails(t *testing.T) {
 		until(t, "missed", func() bool { return len(c.Status().Workers) == 0 })
 	}
 	o := within(t, end)
-	if o.err == nil || o.err.Error() != "deadly was begun 3 times and its workers went away or fell silent each time: a, b, c" {
+	if o.err == nil || o.err.Error() !=
+		"deadly was begun 3 times and its workers went away or fell silent each time: a, b, c" {
 		t.Errorf("got %v", o.err)
 	}
 }
@@ -211,7 +217,8 @@ func TestAWorkerThatLeavesHandsItsTaskOn(t *testing.T) {
 		end := background(t, c, k)
 		until(t, "half done", func() bool {
 			s := c.Status()
-			return len(s.Workers) == 1 && len(s.Workers[0].Tasks) == 1 && s.Workers[0].Tasks[0].Done == 100 && s.Workers[0].Tasks[0].All == 200
+			return len(s.Workers) == 1 && len(s.Workers[0].Tasks) == 1 && s.Workers[0].Tasks[0].Done == 100 &&
+				s.Workers[0].Tasks[0].All == 200
 		})
 		a.signal(t, syscall.SIGINT)
 		if err := a.ends(t); err == nil || !strings.Contains(a.text(), "error: context canceled") {
@@ -298,7 +305,8 @@ func TestAKilledCoordinatorGoesOn(t *testing.T) {
 	if err := os.Mkdir(out, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := coordinatorRole{Listen: fixed(t), Dir: filepath.Join(dir, "queue"), Out: out, Tries: 1000, AckWait: 5 * time.Second}
+	r := coordinatorRole{Listen: fixed(t), Dir: filepath.Join(dir, "queue"), Out: out, Tries: 1000,
+		AckWait: 5 * time.Second}
 	var names []string
 	gate := filepath.Join(dir, "gate")
 	for i := range 30 {
@@ -311,7 +319,8 @@ func TestAKilledCoordinatorGoesOn(t *testing.T) {
 	}
 	first := spawn(t, "coordinator 1", role{Coordinator: &r})
 	url := first.url(t)
-	workers := []*process{spawnWorker(t, workerRole{URL: url, Name: "a", Slots: 2}), spawnWorker(t, workerRole{URL: url, Name: "b", Slots: 2})}
+	workers := []*process{spawnWorker(t, workerRole{URL: url, Name: "a", Slots: 2}),
+		spawnWorker(t, workerRole{URL: url, Name: "b", Slots: 2})}
 	until(t, "some results", func() bool { list, _ := filepath.Glob(filepath.Join(out, "cell-*")); return len(list) >= 5 })
 	first.kill(t)
 	touch(t, gate) // workers finish what they have, and hold its results
@@ -354,7 +363,8 @@ func TestWorkersWaitForACoordinatorToComeBack(t *testing.T) {
 	if err := os.Mkdir(out, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := coordinatorRole{Listen: fixed(t), Dir: filepath.Join(dir, "queue"), Out: out, Tries: 1000, Tasks: []Task{newTask("gate", "task", gated{gate, begun, 6})}}
+	r := coordinatorRole{Listen: fixed(t), Dir: filepath.Join(dir, "queue"), Out: out, Tries: 1000,
+		Tasks: []Task{newTask("gate", "task", gated{gate, begun, 6})}}
 	first := spawn(t, "coordinator 1", role{Coordinator: &r})
 	url := first.url(t)
 	said, _, end := start(t, WorkOptions{URL: url, Name: "a"})
@@ -383,7 +393,8 @@ func TestPatienceEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, end := start(t, WorkOptions{URL: nobody, Patience: 50 * time.Millisecond})
-	if err := <-end; err == nil || !strings.HasPrefix(err.Error(), "no coordinator within 50ms: nats://"+nobody+" cannot be reached") {
+	if err := <-end; err == nil ||
+		!strings.HasPrefix(err.Error(), "no coordinator within 50ms: nats://"+nobody+" cannot be reached") {
 		t.Errorf("got %v", err)
 	}
 	c, _ := listen(t, Options{})
@@ -400,8 +411,8 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// TestWorkersDieAllTheTime kills workers at random moments while a hundred tasks are done: all results once, and the bytes of a
-// single process.
+// TestWorkersDieAllTheTime kills workers at random moments while a hundred tasks are done: all results once, and the
+// bytes of a single process.
 func TestWorkersDieAllTheTime(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -25,7 +25,8 @@ func (c *Coordinator) hello(m *nats.Msg) {
 	if closed {
 		return // a worker that stays asks the next coordinator
 	}
-	w := welcome{Job: string(c.job), Own: c.host != nil, Kernels: c.opt.Kernels, AckWait: c.opt.AckWait, SaveEvery: c.opt.SaveEvery}
+	w := welcome{Job: string(c.job), Own: c.host != nil, Kernels: c.opt.Kernels, AckWait: c.opt.AckWait,
+		SaveEvery: c.opt.SaveEvery}
 	switch {
 	case h.Job != "" && h.Job != string(c.job):
 		if w.Other = true; w.Own {
@@ -55,9 +56,13 @@ func (c *Coordinator) judge(h *hello) string {
 	name := h.Worker
 	switch {
 	case h.Protocol != protocol || h.Build != c.opt.Build:
-		return fmt.Sprintf("worker %s is another build (%s) than the coordinator (%s), so that its results could differ; start both from one executable", name, plain.Clip(h.Build, 80), c.opt.Build)
+		return fmt.Sprintf(
+			"worker %s is another build (%s) than the coordinator (%s), so that its results could differ; start both from one "+
+				"executable", name, plain.Clip(h.Build, 80), c.opt.Build)
 	case h.Arch != runtime.GOARCH:
-		return fmt.Sprintf("worker %s runs on %s and the coordinator on %s, whose float64 results differ in the last bits; use machines of one architecture", name, plain.Clip(h.Arch, 20), runtime.GOARCH)
+		return fmt.Sprintf(
+			"worker %s runs on %s and the coordinator on %s, whose float64 results differ in the last bits; use machines of "+
+				"one architecture", name, plain.Clip(h.Arch, 20), runtime.GOARCH)
 	case c.opt.Kernels != "" && !slices.Contains(h.Kernels, c.opt.Kernels):
 		help := "portable"
 		if len(h.Kernels) > 0 {

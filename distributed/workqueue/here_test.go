@@ -44,7 +44,8 @@ func TestTasksRunHereToo(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	wrong := errors.New("wrong")
-	if err := c.Do(t.Context(), square(50), func(context.Context, int) error { return wrong }, nil); !errors.Is(err, wrong) {
+	if err := c.Do(t.Context(), square(50), func(context.Context, int) error { return wrong }, nil); !errors.Is(err,
+		wrong) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -137,8 +138,10 @@ func TestNeedsAndFilesTravel(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in")
-	if err := errors.Join(os.MkdirAll(filepath.Join(in, "empty"), 0o700), os.MkdirAll(filepath.Join(in, "deep", "er"), 0o700),
-		os.WriteFile(filepath.Join(in, "deep", "er", "x"), []byte("hello"), 0o600), os.WriteFile(filepath.Join(in, "big"), make([]byte, 3<<20), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(in, "empty"), 0o700),
+		os.MkdirAll(filepath.Join(in, "deep", "er"), 0o700),
+		os.WriteFile(filepath.Join(in, "deep", "er", "x"), []byte("hello"),
+			0o600), os.WriteFile(filepath.Join(in, "big"), make([]byte, 3<<20), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	c, _ := listen(t, Options{})
@@ -162,20 +165,23 @@ func TestNeedsAndFilesTravel(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	large := strings.Repeat("0123456789", 100_000) // more than a message takes
-	_, _, end := start(t, WorkOptions{URL: c.URL(), Name: "a", Handlers: map[string]Handler{"copy": func(_ context.Context, j *Job) (Outcome, error) {
-		data, err := os.ReadFile(j.Needs["file"])
-		if err != nil {
-			return Outcome{}, err
-		}
-		if err := os.CopyFS(j.Dir, os.DirFS(j.Needs["folder"])); err != nil {
-			return Outcome{}, err
-		}
-		return Outcome{Value: string(data) + string(j.Task.Input), Keep: true, Proof: []byte("p")}, nil
-	}}})
+	_, _,
+		end := start(t, WorkOptions{URL: c.URL(), Name: "a",
+		Handlers: map[string]Handler{"copy": func(_ context.Context, j *Job) (Outcome, error) {
+			data, err := os.ReadFile(j.Needs["file"])
+			if err != nil {
+				return Outcome{}, err
+			}
+			if err := os.CopyFS(j.Dir, os.DirFS(j.Needs["folder"])); err != nil {
+				return Outcome{}, err
+			}
+			return Outcome{Value: string(data) + string(j.Task.Input), Keep: true, Proof: []byte("p")}, nil
+		}}})
 	k := needing("copy", "copy", large, map[string]string{"file": file, "folder": folder})
 	out := filepath.Join(dir, "out")
 	var got Result
-	if err := c.Do(t.Context(), k, nil, func(r *Result) error { got = *r; return c.Unpack(t.Context(), r.Files, out) }); err != nil {
+	if err := c.Do(t.Context(), k, nil,
+		func(r *Result) error { got = *r; return c.Unpack(t.Context(), r.Files, out) }); err != nil {
 		t.Fatal(err)
 	}
 	if want := string(encode("hello" + string(encode(large)))); string(got.Value) != want {
@@ -186,7 +192,8 @@ func TestNeedsAndFilesTravel(t *testing.T) {
 	}
 	// What a task needs and is not there is an error of the task.
 	k = needing("copy", "lost", nil, map[string]string{"file": digest("nothing")})
-	if o := within(t, background(t, c, k)); o.err == nil || !strings.Contains(o.err.Error(), "what it needs as file is not there") {
+	if o := within(t, background(t, c, k)); o.err == nil ||
+		!strings.Contains(o.err.Error(), "what it needs as file is not there") {
 		t.Errorf("got %v", o.err)
 	}
 	// A result that cannot be kept stays in the queue, and comes again.
@@ -195,7 +202,8 @@ func TestNeedsAndFilesTravel(t *testing.T) {
 	if err := c.Do(t.Context(), k, nil, func(*Result) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	if err := c.Do(t.Context(), k, nil, func(r *Result) error { return c.Unpack(t.Context(), r.Files, filepath.Join(dir, "kept")) }); err != nil {
+	if err := c.Do(t.Context(), k, nil,
+		func(r *Result) error { return c.Unpack(t.Context(), r.Files, filepath.Join(dir, "kept")) }); err != nil {
 		t.Error(err)
 	}
 	if err := c.Close(); err != nil {

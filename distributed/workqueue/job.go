@@ -31,9 +31,9 @@ type Job struct {
 	inStore bool      // the store has a saved folder
 }
 
-// Save uploads Dir as it is now, so that another worker goes on from there if this one does not finish. It does so at most once
-// per Options.SaveEvery, and always when the handler's context has ended; otherwise it returns at once, so it may be called after
-// every checkpoint. A queue that cannot be reached is no error: the next call tries again.
+// Save uploads Dir as it is now, so that another worker goes on from there if this one does not finish. It does so at
+// most once per Options.SaveEvery, and always when the handler's context has ended; otherwise it returns at once, so it
+// may be called after every checkpoint. A queue that cannot be reached is no error: the next call tries again.
 func (j *Job) Save() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -57,7 +57,8 @@ func (j *Job) Save() error {
 		return nil
 	}
 	j.saved, j.inStore = time.Now(), true
-	_, _ = w.ask(&call{Kind: callSaved, Worker: w.opt.Name, Tasks: []inWork{{Digest: j.Task.Digest, Ack: j.ack}}}) // only counts tries
+	// only counts tries
+	_, _ = w.ask(&call{Kind: callSaved, Worker: w.opt.Name, Tasks: []inWork{{Digest: j.Task.Digest, Ack: j.ack}}})
 	return nil
 }
 

@@ -11,8 +11,8 @@ import (
 	"clustergym/internal/packed"
 )
 
-// cache keeps what tasks need between tasks. What was not used for longest is removed when it becomes too large, but nothing that
-// is in use.
+// cache keeps what tasks need between tasks. What was not used for longest is removed when it becomes too large, but
+// nothing that is in use.
 type cache struct {
 	dir   string
 	limit int64

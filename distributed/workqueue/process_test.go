@@ -74,7 +74,8 @@ func TestMain(m *testing.M) {
 func (r *role) play(ctx context.Context) error {
 	say := func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 	if w := r.Worker; w != nil {
-		opt := WorkOptions{URL: w.URL, Token: cmp.Or(w.Token, testToken), TLSCA: w.TLSCA, Job: w.Job, Name: w.Name, Slots: w.Slots, Patience: w.Patience, Dir: w.Dir, Handlers: handlers(), Say: say}
+		opt := WorkOptions{URL: w.URL, Token: cmp.Or(w.Token, testToken), TLSCA: w.TLSCA, Job: w.Job, Name: w.Name,
+			Slots: w.Slots, Patience: w.Patience, Dir: w.Dir, Handlers: handlers(), Say: say}
 		errs := make([]error, max(1, w.Count))
 		var wg sync.WaitGroup
 		for i := range errs {
@@ -92,7 +93,9 @@ func (r *role) play(ctx context.Context) error {
 		return errors.Join(errs...)
 	}
 	k := r.Coordinator
-	c, err := Listen(ctx, Options{Token: testToken, Listen: k.Listen, Queue: k.Queue, Dir: k.Dir, Job: k.Job, AckWait: k.AckWait, Tries: k.Tries, Here: k.Here, Say: say, SaveEvery: time.Millisecond})
+	c, err := Listen(ctx,
+		Options{Token: testToken, Listen: k.Listen, Queue: k.Queue, Dir: k.Dir, Job: k.Job, AckWait: k.AckWait,
+			Tries: k.Tries, Here: k.Here, Say: say, SaveEvery: time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -109,7 +112,8 @@ func (r *role) play(ctx context.Context) error {
 	return errors.Join(err, c.Close())
 }
 
-// doAll has tasks done, and writes their values into files of a folder, as a command does. Those that are there are not done again.
+// doAll has tasks done, and writes their values into files of a folder, as a command does. Those that are there are not
+// done again.
 func doAll(ctx context.Context, c *Coordinator, tasks []Task, out string) error {
 	errs := make([]error, len(tasks))
 	var wg sync.WaitGroup
@@ -214,7 +218,10 @@ func init() {
 		os.Exit(3)
 		return Outcome{}, nil
 	}
-	moreHandlers["named"] = func(_ context.Context, j *Job) (Outcome, error) { return Outcome{Value: j.crew.opt.Name}, nil }
+	moreHandlers["named"] = func(_ context.Context, j *Job) (Outcome, error) {
+		return Outcome{Value: j.crew.opt.Name},
+			nil
+	}
 	moreHandlers["steps"] = func(ctx context.Context, j *Job) (Outcome, error) {
 		var in steps
 		if err := json.Unmarshal(j.Task.Input, &in); err != nil {

@@ -34,7 +34,8 @@ func refused(t *testing.T, opt WorkOptions, said *lines, worker, coordinator str
 	_, _, end := start(t, opt)
 	select {
 	case err := <-end:
-		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), worker) || strings.Contains(err.Error(), "\n") {
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), worker) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("the worker ends with %v, want %q in it", err, worker)
 		}
 	case <-time.After(time.Minute):
@@ -62,7 +63,8 @@ func TestStrangersAreRefusedInOneSentence(t *testing.T) {
 		return o
 	}
 	refused(t, change("token", func(o *WorkOptions) { o.Token = "wrong-horse-battery" }), said,
-		c.URL()+" refuses the token: want token-file with the coordinator's token", "worker token at 127.0.0.1 is refused: it presents another token than the coordinator has")
+		c.URL()+" refuses the token: want token-file with the coordinator's token",
+		"worker token at 127.0.0.1 is refused: it presents another token than the coordinator has")
 	refused(t, change("none", func(o *WorkOptions) { o.Token = noToken }), said,
 		c.URL()+" refuses the token", "worker none at 127.0.0.1 is refused: it presents no token")
 	text := "worker build is another build (def go1) than the coordinator (abc go1), so that its results could differ; start both from one executable"
@@ -70,10 +72,15 @@ func TestStrangersAreRefusedInOneSentence(t *testing.T) {
 	text = "worker kernels has the kernels avx2 and portable and not avx512, in which this work is computed; start the coordinator with the kernels avx2 to let it help"
 	refused(t, change("kernels", func(o *WorkOptions) { o.Kernels = o.Kernels[1:] }), said, text, text)
 	refused(t, change("job", func(o *WorkOptions) { o.Job = "dally" }), said,
-		c.URL()+" does the job topdrl and not dally; want job topdrl, or none", "worker job asks for job dally; this one is topdrl")
-	refused(t, change("set", func(o *WorkOptions) { o.UseKernels = func(n string) error { return errors.New("no " + n) } }), said, "worker set: no avx512", "worker set has left: no avx512")
-	refused(t, change("address", func(o *WorkOptions) { o.URL = "http://host:1" }), nil, `address: got "http://host:1", want nats://HOST:PORT`, "")
-	refused(t, change("tls", func(o *WorkOptions) { o.URL = strings.Replace(o.URL, "nats:", "tls:", 1) }), nil, "has no TLS: want nats:// in place of tls://", "")
+		c.URL()+" does the job topdrl and not dally; want job topdrl, or none",
+		"worker job asks for job dally; this one is topdrl")
+	refused(t,
+		change("set", func(o *WorkOptions) { o.UseKernels = func(n string) error { return errors.New("no " + n) } }), said,
+		"worker set: no avx512", "worker set has left: no avx512")
+	refused(t, change("address", func(o *WorkOptions) { o.URL = "http://host:1" }), nil,
+		`address: got "http://host:1", want nats://HOST:PORT`, "")
+	refused(t, change("tls", func(o *WorkOptions) { o.URL = strings.Replace(o.URL, "nats:", "tls:", 1) }), nil,
+		"has no TLS: want nats:// in place of tls://", "")
 
 	// Another architecture: a hello that says so.
 	nc, err := nats.Connect(c.URL(), nats.Token(token))
@@ -87,12 +94,16 @@ func TestStrangersAreRefusedInOneSentence(t *testing.T) {
 		t.Fatal(err)
 	}
 	var w welcome
-	if err := json.Unmarshal(m.Data, &w); err != nil || w.Refusal != "worker arch runs on riscv64 and the coordinator on "+runtime.GOARCH+", whose float64 results differ in the last bits; use machines of one architecture" {
+	if err := json.Unmarshal(m.Data, &w); err != nil ||
+		w.Refusal != "worker arch runs on riscv64 and the coordinator on "+runtime.GOARCH+
+			", whose float64 results differ in the last bits; use machines of one architecture" {
 		t.Errorf("%v: %q", err, w.Refusal)
 	}
 	// Nonsense is not answered, and harms nobody.
-	for _, subject := range []string{helloSubject, statusSubject, c.job.subject("call"), c.job.done(digest("x")), c.job.work(digest("y"))} {
-		for _, data := range []string{"", "{", `{"tasks":[{"digest":7}]}`, `{"kind":"begin","worker":"nobody"}`, `{"digest":"zz"}`} {
+	for _, subject := range []string{helloSubject, statusSubject, c.job.subject("call"), c.job.done(digest("x")),
+		c.job.work(digest("y"))} {
+		for _, data := range []string{"", "{", `{"tasks":[{"digest":7}]}`, `{"kind":"begin","worker":"nobody"}`,
+			`{"digest":"zz"}`} {
 			if err := nc.Publish(subject, []byte(data)); err != nil {
 				t.Error(err)
 			}
@@ -105,13 +116,16 @@ func TestStrangersAreRefusedInOneSentence(t *testing.T) {
 		t.Errorf("got %+v with kernels %q", o, used)
 	}
 	list, err := AskStatus(t.Context(), WorkOptions{URL: c.URL(), Token: token})
-	if err != nil || len(list) != 1 || list[0].Job != "topdrl" || list[0].Done != 1 || len(list[0].Workers) != 1 || list[0].Workers[0].Name != "good" {
+	if err != nil || len(list) != 1 || list[0].Job != "topdrl" || list[0].Done != 1 || len(list[0].Workers) != 1 ||
+		list[0].Workers[0].Name != "good" {
 		t.Errorf("%v: %+v", err, list)
 	}
-	if _, err := AskStatus(t.Context(), WorkOptions{URL: c.URL(), Token: "wrong-horse-battery"}); err == nil || !strings.Contains(err.Error(), "refuses the token") {
+	if _, err := AskStatus(t.Context(), WorkOptions{URL: c.URL(), Token: "wrong-horse-battery"}); err == nil ||
+		!strings.Contains(err.Error(), "refuses the token") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := AskStatus(t.Context(), WorkOptions{URL: c.URL(), Token: token, Job: "dally"}); err == nil || !strings.Contains(err.Error(), "has no coordinator of job dally now") {
+	if _, err := AskStatus(t.Context(), WorkOptions{URL: c.URL(), Token: token, Job: "dally"}); err == nil ||
+		!strings.Contains(err.Error(), "has no coordinator of job dally now") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -157,7 +171,8 @@ func TestListenRefusesWhatIsWrong(t *testing.T) {
 		}
 	}
 	c, _ := listen(t, Options{})
-	if _, err := Listen(t.Context(), Options{Listen: "127.0.0.1:0", Token: testToken, Dir: c.opt.Dir}); err == nil || !strings.Contains(err.Error(), "is in use by another process") {
+	if _, err := Listen(t.Context(), Options{Listen: "127.0.0.1:0", Token: testToken, Dir: c.opt.Dir}); err == nil ||
+		!strings.Contains(err.Error(), "is in use by another process") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -166,14 +181,16 @@ func TestTokensComeFromFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
 	for _, c := range []struct{ text, want string }{
-		{"0123456789abcdef\n", ""}, {"0123456789abcdef", ""}, {"short\n", "got a token of 5 characters, want 16 or more"}, {"", "of 0 characters"},
+		{"0123456789abcdef\n", ""}, {"0123456789abcdef", ""}, {"short\n", "got a token of 5 characters, want 16 or more"},
+		{"", "of 0 characters"},
 		{"two lines of it\nand more\n", "want one line without spaces"}, {strings.Repeat("x", 5000), "want one line"},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		token, err := ReadToken(path)
-		if c.want == "" && (err != nil || token != "0123456789abcdef") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && (err != nil || token != "0123456789abcdef") ||
+			c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q: got %q, %v", c.text, token, err)
 		}
 	}
@@ -192,14 +209,17 @@ func TestTokensComeFromFiles(t *testing.T) {
 func certificates(t *testing.T) (ca, cert, key string) {
 	t.Helper()
 	dir := t.TempDir()
-	issue := func(serial int64, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, string, string) {
+	issue := func(serial int64, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey,
+		string, string) {
 		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := &x509.Certificate{
-			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-			BasicConstraintsValid: true, IsCA: parent == nil, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour),
+			NotAfter:              time.Now().Add(24 * time.Hour),
+			BasicConstraintsValid: true, IsCA: parent == nil, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		}
 		if parent == nil {
 			parent, by = c, k
@@ -240,7 +260,8 @@ func TestTLS(t *testing.T) {
 	if !strings.HasPrefix(c.URL(), "tls://127.0.0.1:") {
 		t.Errorf("got %s", c.URL())
 	}
-	refused(t, WorkOptions{URL: c.URL(), Token: token, TLSCA: other, Name: "a"}, nil, "shows a certificate that is not trusted", "")
+	refused(t, WorkOptions{URL: c.URL(), Token: token, TLSCA: other, Name: "a"}, nil,
+		"shows a certificate that is not trusted", "")
 	refused(t, WorkOptions{URL: c.URL(), Token: token, Name: "b"}, nil, "want tls-ca with the authority that signed it",
 		"")
 	refused(t, WorkOptions{URL: c.URL(), Token: "wrong-horse-battery", TLSCA: ca, Name: "c"}, nil, "refuses the token", "")
@@ -283,17 +304,20 @@ func TestAnExistingNATS(t *testing.T) {
 	}
 	s := natsServer(t, server.Options{JetStream: true, StoreDir: store, Authorization: token, Port: port})
 	url := s.ClientURL()
-	if _, err := Listen(t.Context(), Options{Queue: url, Token: "wrong-horse-battery"}); err == nil || !strings.Contains(err.Error(), "refuses the token") {
+	if _, err := Listen(t.Context(), Options{Queue: url, Token: "wrong-horse-battery"}); err == nil ||
+		!strings.Contains(err.Error(), "refuses the token") {
 		t.Errorf("got %v", err)
 	}
 	bare := natsServer(t, server.Options{})
-	if _, err := Listen(t.Context(), Options{Queue: bare.ClientURL()}); err == nil || !strings.Contains(err.Error(), "has no JetStream, which queue needs: start nats-server with --jetstream") {
+	if _, err := Listen(t.Context(), Options{Queue: bare.ClientURL()}); err == nil ||
+		!strings.Contains(err.Error(), "has no JetStream, which queue needs: start nats-server with --jetstream") {
 		t.Errorf("got %v", err)
 	}
 	// Two jobs share it.
 	one, said := listen(t, Options{Queue: url, Token: token, Job: "one", Tries: 1000})
 	two, _ := listen(t, Options{Queue: url, Token: token, Job: "two"})
-	if _, err := Listen(t.Context(), Options{Queue: url, Token: token, Job: "two"}); err == nil || !strings.Contains(err.Error(), "job two has a coordinator at") {
+	if _, err := Listen(t.Context(), Options{Queue: url, Token: token, Job: "two"}); err == nil ||
+		!strings.Contains(err.Error(), "job two has a coordinator at") {
 		t.Errorf("got %v", err)
 	}
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -302,7 +326,8 @@ func TestAnExistingNATS(t *testing.T) {
 	if o := within(t, background(t, two, square(5))); o.err != nil || o.r.Worker != "b" {
 		t.Errorf("got %+v", o)
 	}
-	if list, err := AskStatus(t.Context(), WorkOptions{URL: url, Token: token}); err != nil || len(list) != 2 || list[0].Job != "one" || list[1].Done != 1 {
+	if list, err := AskStatus(t.Context(), WorkOptions{URL: url, Token: token}); err != nil || len(list) != 2 ||
+		list[0].Job != "one" || list[1].Done != 1 {
 		t.Errorf("%v: %+v", err, list)
 	}
 	if err := two.Close(); err != nil {

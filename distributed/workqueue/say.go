@@ -12,7 +12,8 @@ func cleaned(say func(format string, args ...any)) func(format string, args ...a
 	return func(format string, args ...any) { say("%s", plain.Text(fmt.Sprintf(format, args...))) }
 }
 
-// speaker calls say from a goroutine of its own, in order, so that nothing waits for a terminal and say may call the coordinator.
+// speaker calls say from a goroutine of its own, in order, so that nothing waits for a terminal and say may call the
+// coordinator.
 type speaker struct {
 	mu    sync.Mutex
 	lines chan string // nil once closed

@@ -29,9 +29,9 @@ const (
 	readyWithin = 30 * time.Second // for the server to read its files and listen
 )
 
-// mostConns returns how many connections there may be in a process that may open so many files: half of them. The queue's own
-// files and the trainings of this process need the others. Connections that do not say who they are end after two seconds,
-// and the server accepts again after a lack of descriptors.
+// mostConns returns how many connections there may be in a process that may open so many files: half of them. The
+// queue's own files and the trainings of this process need the others. Connections that do not say who they are end
+// after two seconds, and the server accepts again after a lack of descriptors.
 func mostConns(files int) int { return max(16, min(maxConns, files/2)) }
 
 // leastToken is the least length of a token.
@@ -52,15 +52,16 @@ func ReadToken(path string) (string, error) {
 	case st.Mode().IsRegular() && st.Mode().Perm()&0o002 != 0:
 		return "", fault.Mistakef("token file %s: everybody may write it; want chmod 600", path)
 	case len(token) < leastToken:
-		return "", fault.Mistakef("token file %s: got a token of %d characters, want %d or more", path, len(token), leastToken)
+		return "", fault.Mistakef("token file %s: got a token of %d characters, want %d or more", path, len(token),
+			leastToken)
 	case len(token) > 4096 || strings.ContainsAny(token, " \t\r\n\x00"):
 		return "", fault.Mistakef("token file %s: want one line without spaces, of %d to 4096 characters", path, leastToken)
 	}
 	return token, nil
 }
 
-// NoToken returns the user's mistake that --listen has no token. An address of this machine alone is no protection: every user and
-// every program here reaches it.
+// NoToken returns the user's mistake that --listen has no token. An address of this machine alone is no protection:
+// every user and every program here reaches it.
 func NoToken(listen string) error {
 	return fault.Mistakef("%s %s: everyone who reaches this address, and every user of this machine does if it is its "+
 		"own, could send tasks to the workers; use %s FILE with a secret, made by "+
@@ -140,7 +141,8 @@ func startHost(opt *Options, refuse *refusals) (*host, error) {
 	}
 	h := &host{own: rand.Text()}
 	o := &server.Options{
-		ServerName: "gymctl-" + opt.Job, Host: address, Port: port, NoLog: true, NoSigs: true, MaxPayload: maxPayload, MaxConn: mostConns(shortage.MayOpen()),
+		ServerName: "gymctl-" + opt.Job, Host: address, Port: port, NoLog: true, NoSigs: true, MaxPayload: maxPayload,
+		MaxConn:   mostConns(shortage.MayOpen()),
 		JetStream: true, StoreDir: opt.Dir, DisableJetStreamBanner: true, WriteDeadline: 10 * time.Second,
 		CustomClientAuthentication: &door{own: h.own, token: opt.Token, refuse: refuse},
 	}

@@ -79,9 +79,11 @@ func (w *crew) connect(ctx context.Context) error {
 	said := false
 	for start := time.Now(); ; {
 		nc, err := dial(w.opt, w.opt.Name,
-			nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 300*time.Millisecond), nats.ReconnectBufSize(-1),
+			nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond), nats.ReconnectJitter(100*time.Millisecond,
+				300*time.Millisecond), nats.ReconnectBufSize(-1),
 			nats.PingInterval(5*time.Second), nats.MaxPingsOutstanding(2),
-			nats.ReconnectHandler(func(*nats.Conn) { w.wake() }), nats.ClosedHandler(w.closed), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+			nats.ReconnectHandler(func(*nats.Conn) { w.wake() }), nats.ClosedHandler(w.closed),
+			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 		if err == nil {
 			w.nc = nc
 			w.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(storeTime))
@@ -117,8 +119,8 @@ func (w *crew) closed(nc *nats.Conn) {
 	w.stop(connectErr(w.opt.URL, err))
 }
 
-// wake lets the slots ask for tasks again and the worker introduce itself, since a server that was started again has forgotten
-// the wishes of the slots, and its coordinator the worker.
+// wake lets the slots ask for tasks again and the worker introduce itself, since a server that was started again has
+// forgotten the wishes of the slots, and its coordinator the worker.
 func (w *crew) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,8 +130,8 @@ func (w *crew) wake() {
 	}
 }
 
-// briefly returns a context for waiting for an answer. It ends when the connection was lost and is there again, since the answer was
-// lost with it.
+// briefly returns a context for waiting for an answer. It ends when the connection was lost and is there again, since
+// the answer was lost with it.
 func (w *crew) briefly(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	w.mu.Lock()
@@ -186,7 +188,8 @@ func (w *crew) introduce(ctx context.Context, patience time.Duration) (*welcome,
 
 // hello says hello once. Without an answer for this worker both results are nil.
 func (w *crew) hello(ctx context.Context) (*welcome, error) {
-	h := hello{Protocol: protocol, Job: w.opt.Job, Worker: w.opt.Name, Slots: w.opt.Slots, Build: w.opt.Build, Arch: runtime.GOARCH, Kernels: w.opt.Kernels}
+	h := hello{Protocol: protocol, Job: w.opt.Job, Worker: w.opt.Name, Slots: w.opt.Slots, Build: w.opt.Build,
+		Arch: runtime.GOARCH, Kernels: w.opt.Kernels}
 	inbox, err := w.nc.SubscribeSync(nats.NewInbox())
 	if err != nil {
 		return nil, err
@@ -221,7 +224,8 @@ func (w *crew) hello(ctx context.Context) (*welcome, error) {
 	}
 }
 
-// session works for one coordinator, or for those that follow it under the same name. It returns errBye when all is done.
+// session works for one coordinator, or for those that follow it under the same name. It returns errBye when all is
+// done.
 func (w *crew) session(ctx context.Context, a *welcome) error {
 	if w.opt.UseKernels != nil && a.Kernels != "" {
 		if err := w.opt.UseKernels(a.Kernels); err != nil {
@@ -255,7 +259,8 @@ func (w *crew) session(ctx context.Context, a *welcome) error {
 	if a.Kernels != "" {
 		subject = ", kernels " + a.Kernels
 	}
-	w.opt.Say("%s: works for job %s at %s with %s%s", w.opt.Name, a.Job, w.opt.URL, plain.Count(w.opt.Slots, "slot", "slots"), subject)
+	w.opt.Say("%s: works for job %s at %s with %s%s", w.opt.Name, a.Job, w.opt.URL,
+		plain.Count(w.opt.Slots, "slot", "slots"), subject)
 	ended, err := w.nc.Subscribe(w.job.subject("bye"), func(m *nats.Msg) { stop(errBye) })
 	if err != nil {
 		return err
@@ -287,7 +292,8 @@ func (w *crew) session(ctx context.Context, a *welcome) error {
 	return why
 }
 
-// beat tells the coordinator every second what the worker does. It ends the session if nobody has answered for too long.
+// beat tells the coordinator every second what the worker does. It ends the session if nobody has answered for too
+// long.
 func (w *crew) beat(ctx context.Context, answers string) {
 	every := min(beatEvery, w.welcome.AckWait/4)
 	for {
@@ -338,7 +344,8 @@ func (w *crew) answered(m *nats.Msg) {
 	w.unknown = w.unknown || r.Answer == answerHello
 }
 
-// helloAgain introduces the worker to a coordinator that does not know it: it was started again, or took the worker for lost.
+// helloAgain introduces the worker to a coordinator that does not know it: it was started again, or took the worker for
+// lost.
 func (w *crew) helloAgain(ctx context.Context) {
 	a, err := w.hello(ctx)
 	if err != nil && !silentErr(err) {

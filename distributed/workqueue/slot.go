@@ -19,8 +19,8 @@ import (
 	"clustergym/internal/plain"
 )
 
-// slot does one task after the other until ctx ends. It asks for a task only when it is free, so that none waits in a busy
-// worker.
+// slot does one task after the other until ctx ends. It asks for a task only when it is free, so that none waits in a
+// busy worker.
 func (w *crew) slot(ctx context.Context, n int) {
 	inbox, err := w.nc.SubscribeSync(nats.NewInbox())
 	if err != nil {
@@ -43,7 +43,8 @@ func (w *crew) fetch(ctx context.Context, inbox *nats.Subscription) *nats.Msg {
 	wait, cancel := w.briefly(ctx, pullTime+askTime)
 	defer cancel()
 	next := "$JS.API.CONSUMER.MSG.NEXT." + w.job.workStream() + "." + consumer
-	if err := w.nc.PublishRequest(next, inbox.Subject, fmt.Appendf(nil, `{"batch":1,"expires":%d}`, pullTime)); err != nil {
+	if err := w.nc.PublishRequest(next, inbox.Subject, fmt.Appendf(nil, `{"batch":1,"expires":%d}`, pullTime)); err !=
+		nil {
 		_ = sleep(wait, againAfter) // away
 		return nil
 	}
@@ -73,8 +74,8 @@ func (w *crew) giveBack(inbox *nats.Subscription) {
 	}
 }
 
-// nak returns a message to the queue, to be delivered again after a while. If it does not get there, the queue delivers it again
-// when it has heard nothing of it.
+// nak returns a message to the queue, to be delivered again after a while. If it does not get there, the queue delivers
+// it again when it has heard nothing of it.
 func (w *crew) nak(m *nats.Msg, after time.Duration) {
 	body := "-NAK"
 	if after > 0 {
@@ -83,8 +84,8 @@ func (w *crew) nak(m *nats.Msg, after time.Duration) {
 	_ = w.nc.Publish(m.Reply, []byte(body))
 }
 
-// laterAfter is when a task comes again that another worker does, and yieldAfter when one does that another worker should do. The
-// slot then waits for yieldTime, so that the other worker gets it.
+// laterAfter is when a task comes again that another worker does, and yieldAfter when one does that another worker
+// should do. The slot then waits for yieldTime, so that the other worker gets it.
 const (
 	laterAfter = time.Second
 	yieldAfter = 20 * time.Millisecond
@@ -95,7 +96,8 @@ const (
 func (w *crew) take(ctx context.Context, n int, m *nats.Msg, inbox *nats.Subscription) {
 	var q queued
 	if err := q.read(m); err != nil {
-		w.opt.Say("%s: a message in the queue is no task of its coordinator, and is removed: %q: %v", w.opt.Name, clipText(m.Subject), err)
+		w.opt.Say("%s: a message in the queue is no task of its coordinator, and is removed: %q: %v", w.opt.Name,
+			clipText(m.Subject), err)
 		_ = w.nc.Publish(m.Reply, []byte("+TERM")) // the coordinator publishes what waits once more
 		return
 	}
@@ -193,7 +195,8 @@ func (w *crew) do(j *Job, q *queued, m *nats.Msg) {
 		}
 	}
 	w.ended(j)
-	what := call{Kind: callFailed, Worker: w.opt.Name, Tasks: []inWork{{Digest: j.Task.Digest, Ack: m.Reply}}, Text: clipText(err.Error()), Mistake: w.opt.Mistake(err)}
+	what := call{Kind: callFailed, Worker: w.opt.Name, Tasks: []inWork{{Digest: j.Task.Digest, Ack: m.Reply}},
+		Text: clipText(err.Error()), Mistake: w.opt.Mistake(err)}
 	if j.ctx.Err() != nil {
 		what.Kind, what.Text, what.Mistake = callBack, "", false
 		if errors.Is(context.Cause(j.ctx), errBye) {
@@ -328,7 +331,8 @@ func (w *crew) deliver(ctx context.Context, j *Job, out Outcome, wall time.Durat
 		proof = value
 	}
 	hash := sha256.Sum256(proof)
-	s := stored{Result: Result{Digest: j.Task.Digest, Value: value, Proof: hex.EncodeToString(hash[:]), Worker: w.opt.Name, Wall: wall}}
+	s := stored{Result: Result{Digest: j.Task.Digest, Value: value, Proof: hex.EncodeToString(hash[:]), Worker: w.opt.Name,
+		Wall: wall}}
 	if out.Keep {
 		if _, _, _, err := w.store.digest(ctx, j.Dir); err != nil {
 			return fmt.Errorf("the result's folder cannot be sent: %w", err)
@@ -370,6 +374,7 @@ func (w *crew) send(ctx context.Context, j *Job, s *stored, keep bool) (err erro
 	j.mu.Unlock()
 	ctx, cancel := w.briefly(ctx, requestTime)
 	defer cancel()
-	_, err = w.js.Publish(ctx, w.job.done(j.Task.Digest), encode(s), jetstream.WithMsgID(j.Task.Digest+" "+w.opt.Name+" "+j.ack), jetstream.WithRetryAttempts(0))
+	_, err = w.js.Publish(ctx, w.job.done(j.Task.Digest), encode(s),
+		jetstream.WithMsgID(j.Task.Digest+" "+w.opt.Name+" "+j.ack), jetstream.WithRetryAttempts(0))
 	return err
 }

@@ -22,7 +22,9 @@ const silentAfter = 3 * time.Second
 func (c *Coordinator) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Status{Job: string(c.job), Done: c.counts.done, Failed: c.counts.failed, Here: c.counts.here, Working: c.counts.here, Equal: c.counts.equal, Differ: len(c.differ), Workers: []WorkerStatus{}, Own: []TaskStatus{}, Lost: []LostWorker{}}
+	s := Status{Job: string(c.job), Done: c.counts.done, Failed: c.counts.failed, Here: c.counts.here,
+		Working: c.counts.here, Equal: c.counts.equal, Differ: len(c.differ), Workers: []WorkerStatus{}, Own: []TaskStatus{},
+		Lost: []LostWorker{}}
 	for _, g := range slices.Backward(c.gone) {
 		g.Ago = time.Since(g.at)
 		s.Lost = append(s.Lost, g.LostWorker)
@@ -108,8 +110,8 @@ const (
 	moreTime   = 300 * time.Millisecond
 )
 
-// AskStatus asks the coordinators at a URL what goes on; of opt it reads URL, Token, TLSCA and Job. Without a job it returns those
-// of all, sorted by job.
+// AskStatus asks the coordinators at a URL what goes on; of opt it reads URL, Token, TLSCA and Job. Without a job it
+// returns those of all, sorted by job.
 func AskStatus(ctx context.Context, opt WorkOptions) ([]Status, error) {
 	nc, err := dial(opt, "gymctl worker --status")
 	if err != nil {

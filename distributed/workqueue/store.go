@@ -19,8 +19,8 @@ import (
 	"clustergym/internal/plain"
 )
 
-// transferTime bounds a download, and stallTime how long nothing of it may arrive: an answer that a lost connection has swallowed
-// never comes.
+// transferTime bounds a download, and stallTime how long nothing of it may arrive: an answer that a lost connection has
+// swallowed never comes.
 const (
 	transferTime = 24 * time.Hour
 	stallTime    = 15 * time.Second
@@ -46,7 +46,8 @@ func newStore(objects jetstream.ObjectStore, nc *nats.Conn) *store {
 	return &store{objects: objects, nc: nc, chunk: uint32(min(512<<10, nc.MaxPayload()/2)), seen: map[string]string{}}
 }
 
-// errAway ends a transfer when the connection is lost: its answers are lost too, and waiting for them would take its whole time.
+// errAway ends a transfer when the connection is lost: its answers are lost too, and waiting for them would take its
+// whole time.
 var errAway = errors.New("the connection was lost")
 
 // connected returns a context that ends when the connection is lost.
@@ -127,7 +128,8 @@ func (s *store) upload(ctx context.Context, name, path, kind string, list []pack
 
 // write stores what a reader has. Its context has no deadline, so that the store bounds the time of each piece instead.
 func (s *store) write(ctx context.Context, name, kind string, r io.Reader) error {
-	meta := jetstream.ObjectMeta{Name: name, Headers: nats.Header{kindHeader: {kind}}, Opts: &jetstream.ObjectMetaOptions{ChunkSize: s.chunk}}
+	meta := jetstream.ObjectMeta{Name: name, Headers: nats.Header{kindHeader: {kind}},
+		Opts: &jetstream.ObjectMetaOptions{ChunkSize: s.chunk}}
 	ctx, cancel := s.connected(ctx)
 	defer cancel()
 	if _, err := s.objects.Put(ctx, meta, packed.Full{R: r}); err != nil {
@@ -201,7 +203,8 @@ func (s *store) folder(ctx context.Context, name, path, want string) error {
 	return s.get(ctx, name, path, want, packed.Folder)
 }
 
-// get writes an object of one of kinds to path, which is a folder if the object is one. want is its expected digest, "" = unknown.
+// get writes an object of one of kinds to path, which is a folder if the object is one. want is its expected digest, ""
+// = unknown.
 func (s *store) get(ctx context.Context, name, path, want string, kinds ...string) error {
 	o, err := s.open(ctx, name)
 	if err != nil {
@@ -247,8 +250,8 @@ func (s *store) putBytes(ctx context.Context, name string, data []byte) error {
 	return s.write(ctx, name, "bytes", bytes.NewReader(data))
 }
 
-// filesName is the name in the store of a result's folder. It has the task's digest, so that a folder can be removed with its
-// task although another one has the same content.
+// filesName is the name in the store of a result's folder. It has the task's digest, so that a folder can be removed
+// with its task although another one has the same content.
 func filesName(task, digest string) string { return "files/" + task + "/" + digest }
 
 // splitFiles takes a filesName apart.

@@ -12,13 +12,14 @@ import (
 
 // Task is a unit of work that any worker can do. NewTask makes one.
 type Task struct {
-	// Digest is what sum returns: the SHA-256, in hex, of everything on which the result depends. It is the identity of the
-	// task, and a worker refuses a task of another digest.
-	Digest string            `json:"digest"`
-	Kind   string            `json:"kind"`            // which Handler does it, as "cell"
-	Name   string            `json:"name"`            // for people, as a cell's key
-	Input  json.RawMessage   `json:"input,omitempty"` // for the handler
-	Needs  map[string]string `json:"needs,omitempty"` // files and folders that the handler reads: name → digest that Put returned
+	// Digest is what sum returns: the SHA-256, in hex, of everything on which the result depends. It is the identity of
+	// the task, and a worker refuses a task of another digest.
+	Digest string          `json:"digest"`
+	Kind   string          `json:"kind"`            // which Handler does it, as "cell"
+	Name   string          `json:"name"`            // for people, as a cell's key
+	Input  json.RawMessage `json:"input,omitempty"` // for the handler
+	// files and folders that the handler reads: name → digest that Put returned
+	Needs map[string]string `json:"needs,omitempty"`
 }
 
 // NewTask returns a task with its digest.
@@ -80,12 +81,13 @@ type Options struct {
 	AckWait   time.Duration // silence of a worker until its tasks go to others; 0 = 60 s
 	SaveEvery time.Duration // least time between two uploads of one task's folder; 0 = 2 min, negative = none
 
-	Say      func(format string, args ...any) // called with one line for people, from one goroutine; nil = silent
-	Progress func(Status)                     // called about once a second while anything changes, from one goroutine; nil = never
+	Say func(format string, args ...any) // called with one line for people, from one goroutine; nil = silent
+	// called about once a second while anything changes, from one goroutine; nil = never
+	Progress func(Status)
 }
 
-// Opener starts a coordinator. Who gets one calls it when the folder of the work is theirs and there is work to do, and closes
-// the coordinator at the end. A nil Opener means that no other machine may help.
+// Opener starts a coordinator. Who gets one calls it when the folder of the work is theirs and there is work to do, and
+// closes the coordinator at the end. A nil Opener means that no other machine may help.
 type Opener func(ctx context.Context) (*Coordinator, error)
 
 // Dispute is a task with two results that differ.

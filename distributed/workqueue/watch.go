@@ -37,8 +37,8 @@ func (c *Coordinator) watch() {
 	}
 }
 
-// goneAfter is how long the connection of a worker must have been closed until its tasks go to others: it may be about to
-// connect again.
+// goneAfter is how long the connection of a worker must have been closed until its tasks go to others: it may be about
+// to connect again.
 const goneAfter = 1500 * time.Millisecond
 
 // notice takes the tasks of workers that have gone.
@@ -92,8 +92,8 @@ func (c *Coordinator) remember(name, why string, held []*task) {
 	c.gone = append(c.gone[max(0, len(c.gone)-mostGone+1):], g)
 }
 
-// compare publishes the tasks that wait and have no message: an earlier message may have been dropped, and the queue may have
-// been away.
+// compare publishes the tasks that wait and have no message: an earlier message may have been dropped, and the queue
+// may have been away.
 func (c *Coordinator) compare() {
 	old := time.Now().Add(-listEvery / 2)
 	c.mu.Lock()

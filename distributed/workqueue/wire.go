@@ -70,9 +70,10 @@ type hello struct {
 
 // welcome answers a hello.
 type welcome struct {
-	Job       string        `json:"job"`
-	Other     bool          `json:"other,omitempty"`   // another job was asked for
-	Own       bool          `json:"own,omitempty"`     // the server is the coordinator's own, so that there is no other job
+	Job   string `json:"job"`
+	Other bool   `json:"other,omitempty"` // another job was asked for
+	// the server is the coordinator's own, so that there is no other job
+	Own       bool          `json:"own,omitempty"`
 	Refusal   string        `json:"refusal,omitempty"` // one sentence; "" = welcome
 	Kernels   string        `json:"kernels,omitempty"` // the set to compute with; "" = any
 	AckWait   time.Duration `json:"ack_wait_ns,omitempty"`
@@ -97,8 +98,8 @@ const (
 	callLeave  = "leave"  // a worker leaves, without tasks
 )
 
-// call is a request of a worker. All are on one subject, so that the coordinator reads them in the order in which a worker
-// sent them.
+// call is a request of a worker. All are on one subject, so that the coordinator reads them in the order in which a
+// worker sent them.
 type call struct {
 	Kind    string   `json:"kind"`
 	Worker  string   `json:"worker"`
@@ -165,7 +166,8 @@ func (t *Task) check() error {
 	}
 	for name, d := range t.Needs {
 		if !fs.ValidPath(name) || name == "." {
-			return fmt.Errorf("workqueue: task %q needs something called %q, which is no path of words between slashes", t.Name, name)
+			return fmt.Errorf("workqueue: task %q needs something called %q, which is no path of words between slashes", t.Name,
+				name)
 		}
 		if !hexDigest.MatchString(d) {
 			return fmt.Errorf("workqueue: task %q needs %s with the digest %q, want 64 hexadecimal digits", t.Name, name, d)
@@ -180,7 +182,9 @@ func (t *Task) same() error {
 		return err
 	}
 	if sum, err := t.sum(); err != nil || sum != t.Digest {
-		return fmt.Errorf("workqueue: the task has the digest %.12s… and not that of its kind, name, input and needs; it has been changed on its way", t.Digest)
+		return fmt.Errorf(
+			"workqueue: the task has the digest %.12s… and not that of its kind, name, input and needs; it has been changed "+
+				"on its way", t.Digest)
 	}
 	return nil
 }
@@ -214,7 +218,9 @@ func encode(v any) []byte {
 
 // silentErr reports whether nobody answered a request.
 func silentErr(err error) bool {
-	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrConnectionClosed) ||
-		errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrStaleConnection) ||
+	return errors.Is(err,
+		nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrConnectionClosed) ||
+		errors.Is(err,
+			nats.ErrDisconnected) || errors.Is(err, nats.ErrConnectionReconnecting) || errors.Is(err, nats.ErrStaleConnection) ||
 		errors.Is(err, nats.ErrReconnectBufExceeded)
 }

@@ -17,9 +17,9 @@ import (
 	"clustergym/internal/safefile"
 )
 
-// Handler does the tasks of one kind on a worker. The same task must give the same proof, whatever Job.Workers is and however
-// often it was interrupted. If ctx ends, the handler saves what it has into Job.Dir, calls Job.Save if that is worth going on
-// from, and returns the context's error: the task then goes on elsewhere.
+// Handler does the tasks of one kind on a worker. The same task must give the same proof, whatever Job.Workers is and
+// however often it was interrupted. If ctx ends, the handler saves what it has into Job.Dir, calls Job.Save if that is
+// worth going on from, and returns the context's error: the task then goes on elsewhere.
 type Handler func(ctx context.Context, j *Job) (Outcome, error)
 
 // Outcome is what a handler returns.
@@ -50,13 +50,14 @@ type WorkOptions struct {
 	UseKernels func(name string) error // selects the coordinator's kernel set, while no task runs; nil = nothing to do
 
 	Handlers map[string]Handler
-	Mistake  func(error) bool                 // whether a handler's error is the user's mistake; nil = it is a *fault.Mistake
-	Say      func(format string, args ...any) // one line for people; nil = silent
+	// whether a handler's error is the user's mistake; nil = it is a *fault.Mistake
+	Mistake func(error) bool
+	Say     func(format string, args ...any) // one line for people; nil = silent
 }
 
-// Work does tasks until the coordinator says that all is done; with Stay it then waits for the next one. If ctx ends, the worker
-// lets its handlers save, hands their tasks back, and returns the context's error. If it is refused, the error is a *fault.Mistake
-// of one sentence; if no coordinator answers for longer than Patience, it says so.
+// Work does tasks until the coordinator says that all is done; with Stay it then waits for the next one. If ctx ends,
+// the worker lets its handlers save, hands their tasks back, and returns the context's error. If it is refused, the
+// error is a *fault.Mistake of one sentence; if no coordinator answers for longer than Patience, it says so.
 func Work(ctx context.Context, opt WorkOptions) (err error) {
 	if err := opt.fill(); err != nil {
 		return err
@@ -133,8 +134,8 @@ const NeedsDir = "needs"
 
 var workerName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
-// ownFolder returns an error unless dir is a folder, not a link to one, that other users cannot write: in a folder for everybody's
-// temporary files, one of that name may have been there.
+// ownFolder returns an error unless dir is a folder, not a link to one, that other users cannot write: in a folder for
+// everybody's temporary files, one of that name may have been there.
 func ownFolder(dir string) error {
 	st, err := os.Lstat(dir)
 	switch {
@@ -146,8 +147,8 @@ func ownFolder(dir string) error {
 	return nil
 }
 
-// scratch makes a worker's folder, and removes those that killed workers left beside it. The folder is locked while its worker
-// lives.
+// scratch makes a worker's folder, and removes those that killed workers left beside it. The folder is locked while its
+// worker lives.
 func scratch(base, name string) (dir string, remove func() error, err error) {
 	if base == "" {
 		base = os.TempDir()

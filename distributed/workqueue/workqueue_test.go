@@ -161,7 +161,8 @@ func TestWorkersDoTheTasks(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			if err := c.Do(t.Context(), square(i), nil, func(r *Result) error { got[i] = string(r.Value); return nil }); err != nil {
+			if err := c.Do(t.Context(), square(i), nil, func(r *Result) error { got[i] = string(r.Value); return nil }); err !=
+				nil {
 				t.Error(err)
 			}
 		}()

@@ -122,7 +122,9 @@ func (p *robot) load(r *snap.Reader, _ int, kind env.Kind) bool {
 // picture describes the state in words, since a drawing in letters would be too coarse.
 func (p *robot) picture(dst []byte) []byte {
 	const degree = math.Pi / 180
-	return fmt.Appendf(dst, "upper link %.0f degrees from hanging down, lower link %.0f from the upper; the tip is at height %.2f, the line at 1\n",
+	return fmt.Appendf(dst,
+		"upper link %.0f degrees from hanging down, lower link %.0f from the upper; the tip is at height %.2f, the line at "+
+			"1\n",
 		p.s[0]/degree, p.s[1]/degree, p.height())
 }
 

@@ -117,7 +117,8 @@ func (p *arms) load(r *snap.Reader, steps int, kind env.Kind) bool {
 		}
 	}
 	p.last, p.won, p.pulls = r.Int(), r.Bool(), steps
-	return steps >= 0 && steps <= p.cfg.Pulls && (steps == p.cfg.Pulls) == (kind == env.Terminated) && kind != env.Truncated &&
+	return steps >= 0 && steps <= p.cfg.Pulls && (steps == p.cfg.Pulls) == (kind == env.Terminated) &&
+		kind != env.Truncated &&
 		p.last >= -1 && p.last < p.cfg.Arms && (p.last == -1) == (steps == 0) && !(p.won && steps == 0)
 }
 
@@ -129,16 +130,19 @@ func (p *arms) picture(dst []byte) []byte {
 	}
 	dst = append(dst, '\n')
 	if p.last >= 0 {
-		dst = fmt.Appendf(dst, "pull %d of %d: arm %d, %s\n", p.pulls, p.cfg.Pulls, p.last, map[bool]string{true: "won", false: "lost"}[p.won])
+		dst = fmt.Appendf(dst, "pull %d of %d: arm %d, %s\n", p.pulls, p.cfg.Pulls, p.last,
+			map[bool]string{true: "won", false: "lost"}[p.won])
 	}
 	return dst
 }
 
 func bandit(c BanditConfig) definition {
-	obs := []env.Field{{Name: "constant", Shape: []int{1}, Low: 0, High: 1, Unit: "none", Doc: "always 1: what an arm pays shows in rewards only"}}
+	obs := []env.Field{{Name: "constant", Shape: []int{1}, Low: 0, High: 1, Unit: "none",
+		Doc: "always 1: what an arm pays shows in rewards only"}}
 	if c.History {
 		obs = []env.Field{
-			{Name: "last_action", Shape: []int{c.Arms}, Low: 0, High: 1, Unit: "one-hot", Doc: "the arm pulled last; all 0 at the start"},
+			{Name: "last_action", Shape: []int{c.Arms}, Low: 0, High: 1, Unit: "one-hot",
+				Doc: "the arm pulled last; all 0 at the start"},
 			{Name: "last_reward", Shape: []int{1}, Low: 0, High: 1, Unit: "1", Doc: "what it paid"},
 			{Name: "share", Shape: []int{1}, Low: 0, High: 1, Unit: "fraction", Doc: "of the pulls done"},
 		}

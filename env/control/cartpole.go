@@ -113,9 +113,11 @@ func cartPole() definition {
 		spec: env.Spec{
 			ID: "CartPole-v1",
 			Obs: []env.Field{ // sorted by name, which is also Gymnasium's order
-				{Name: "cart_position", Shape: []int{1}, Low: -4.8, High: 4.8, Unit: "m", Doc: "of the cart, 0 in the middle of the track"},
+				{Name: "cart_position", Shape: []int{1}, Low: -4.8, High: 4.8, Unit: "m",
+					Doc: "of the cart, 0 in the middle of the track"},
 				{Name: "cart_velocity", Shape: []int{1}, Low: -inf, High: inf, Unit: "m/s", Doc: "of the cart"},
-				{Name: "pole_angle", Shape: []int{1}, Low: -angle, High: angle, Unit: "rad", Doc: "of the pole from upright, to the right"},
+				{Name: "pole_angle", Shape: []int{1}, Low: -angle, High: angle, Unit: "rad",
+					Doc: "of the pole from upright, to the right"},
 				{Name: "pole_velocity", Shape: []int{1}, Low: -inf, High: inf, Unit: "rad/s", Doc: "of the pole's angle"},
 			},
 			Action:   env.ActionSpec{Sizes: []int{2}},

@@ -92,7 +92,8 @@ func TestStartsGolden(t *testing.T) {
 }
 
 // run plays episodes with choose, and returns their mean return and the discounted return of the first.
-func run(t *testing.T, e env.Env, episodes int, gamma float64, choose func(ts *env.TimeStep) int) (mean, discounted float64) {
+func run(t *testing.T, e env.Env, episodes int, gamma float64, choose func(ts *env.TimeStep) int) (mean,
+	discounted float64) {
 	ctx, ts := context.Background(), env.NewTimeStep(e.Spec())
 	a := env.Action{Disc: make([]int32, 1)}
 	for k := range episodes {
@@ -154,7 +155,8 @@ func TestKnownAnswers(t *testing.T) {
 		{"ProbeTruncation-v1", "the only", always(0), 10, (1 - math.Pow(gamma, 10)) / (1 - gamma), 1e-12},
 		{"ProbeDeadStep-v1", "go on", always(1), 0.5, -1 + 1.5*gamma, 1e-12},
 		{"ProbeDeadStep-v1", "stop", always(0), 0, 0, 0},
-		{"InvalidAction-v1", "right", func(ts *env.TimeStep) int { return slices.Index(ts.Obs, 1) }, 100, (1 - math.Pow(gamma, 100)) / (1 - gamma), 1e-9},
+		{"InvalidAction-v1", "right", func(ts *env.TimeStep) int { return slices.Index(ts.Obs, 1) }, 100,
+			(1 - math.Pow(gamma, 100)) / (1 - gamma), 1e-9},
 		{"InvalidAction-v1", "uniform", uniform, 5, math.NaN(), 0.3},
 	} {
 		mean, discounted := run(t, instance(t, c.id), 1000, gamma, c.choose)
@@ -315,8 +317,10 @@ func TestForgedSnapshotsAreRefused(t *testing.T) {
 func TestPagesHaveAllHeadings(t *testing.T) {
 	for _, id := range IDs() {
 		page := Page(id)
-		for _, want := range []string{"# " + id + "\n", "## Description\n", "## Action space\n", "## Observation space\n", "## Rewards\n",
-			"## Starting state\n", "## Episode end\n", "## Known answer\n", "## Arguments\n", "## Version history\n", "## Source\n", "| Action space | "} {
+		for _, want := range []string{"# " + id + "\n", "## Description\n", "## Action space\n", "## Observation space\n",
+			"## Rewards\n",
+			"## Starting state\n", "## Episode end\n", "## Known answer\n", "## Arguments\n", "## Version history\n",
+			"## Source\n", "| Action space | "} {
 			if !strings.Contains(page, want) {
 				t.Errorf("page of %s lacks %q", id, want)
 			}
@@ -339,7 +343,8 @@ func TestPagesHaveAllHeadings(t *testing.T) {
 }
 
 func BenchmarkStep(b *testing.B) {
-	for _, id := range []string{"ProbeTruncation-v1", "InvalidAction-v1", "CartPole-v1", "MountainCar-v0", "Acrobot-v1", "Bandit-v1", "Nav2D-v1"} {
+	for _, id := range []string{"ProbeTruncation-v1", "InvalidAction-v1", "CartPole-v1", "MountainCar-v0", "Acrobot-v1",
+		"Bandit-v1", "Nav2D-v1"} {
 		b.Run(id, func(b *testing.B) {
 			e := open(b, id)
 			ts, ctx := env.NewTimeStep(e.Spec()), context.Background()

@@ -8,7 +8,7 @@
 //   - families of tasks for meta-learning, Bandit-v1 and Nav2D-v1 (with real-valued actions). They are of type
 //     Family: Episode.Task names a task; without one, the task is drawn from the seed.
 //
-// All are ordinary environments: seeded, with snapshots, rendered as text and in pixels, and tested by package env/envtest.
-// Discounts are per step (Spec.Tau is 0) and Elapsed is always 0. None of them has a workload: Episode.Window is
-// ignored, a Split is refused, and so is a Task in a problem without tasks.
+// All are ordinary environments: seeded, with snapshots, rendered as text and in pixels, and tested by package
+// env/envtest. Discounts are per step (Spec.Tau is 0) and Elapsed is always 0. None of them has a workload:
+// Episode.Window is ignored, a Split is refused, and so is a Task in a problem without tasks.
 package control

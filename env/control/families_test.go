@@ -189,7 +189,8 @@ func TestBanditsOfAnySizeKeepTheContractAndTheirSnapshotsApart(t *testing.T) {
 		}
 	}
 	_, err := NewBandit(BanditConfig{Arms: 0, Pulls: -1})
-	if err == nil || !strings.Contains(err.Error(), "arms: got 0, want 1 to 10000") || !strings.Contains(err.Error(), "pulls: got -1") {
+	if err == nil || !strings.Contains(err.Error(), "arms: got 0, want 1 to 10000") ||
+		!strings.Contains(err.Error(), "pulls: got -1") {
 		t.Errorf("error %v, want both faults", err)
 	}
 }

@@ -82,8 +82,10 @@ func mountainCar() definition {
 		spec: env.Spec{
 			ID: "MountainCar-v0",
 			Obs: []env.Field{
-				{Name: "position", Shape: []int{1}, Low: carLeft, High: carRight, Unit: "1", Doc: "of the car along the track; the valley's bottom is at -0.52, the goal at 0.5"},
-				{Name: "velocity", Shape: []int{1}, Low: -carSpeed, High: carSpeed, Unit: "1/step", Doc: "of the car, to the right"},
+				{Name: "position", Shape: []int{1}, Low: carLeft, High: carRight, Unit: "1",
+					Doc: "of the car along the track; the valley's bottom is at -0.52, the goal at 0.5"},
+				{Name: "velocity", Shape: []int{1}, Low: -carSpeed, High: carSpeed, Unit: "1/step",
+					Doc: "of the car, to the right"},
 			},
 			Action:   env.ActionSpec{Sizes: []int{3}},
 			MaxSteps: 200, Solved: -110, NoOp: -1,

@@ -30,8 +30,8 @@ func (e *Env) FrameRate() int {
 	return paint.FrameRate
 }
 
-// Paint implements env.Painter. Classic control and Nav2D-v1 have the usual drawings, which may show what the agent does not see;
-// of the other problems it shows what the agent observes.
+// Paint implements env.Painter. Classic control and Nav2D-v1 have the usual drawings, which may show what the agent
+// does not see; of the other problems it shows what the agent observes.
 func (e *Env) Paint(dst *image.RGBA) error {
 	if e.closed {
 		return env.ErrClosed
@@ -57,7 +57,8 @@ func (e *Env) Paint(dst *image.RGBA) error {
 // at is a point of the picture.
 func at(x, y float64) paint.Point { return paint.Point{X: x, Y: y} }
 
-// sketch is a problem's own coordinates in the picture: one unit is scale pixels, and (0, 0) is at (x, y). Heights grow upwards.
+// sketch is a problem's own coordinates in the picture: one unit is scale pixels, and (0, 0) is at (x, y). Heights grow
+// upwards.
 type sketch struct{ x, y, scale float64 }
 
 func (s sketch) at(x, y float64) paint.Point { return at(s.x+x*s.scale, s.y-y*s.scale) }
@@ -132,8 +133,8 @@ func (p *robot) paint(c *paint.Canvas) {
 	}
 }
 
-// paint draws the square of possible goals, the goal, which the agent does not see, and the point. A point far outside is drawn at
-// the edge.
+// paint draws the square of possible goals, the goal, which the agent does not see, and the point. A point far outside
+// is drawn at the edge.
 func (p *point) paint(c *paint.Canvas) {
 	const edge = 0.8 // of what is seen, from the middle
 	s := sketch{middle, 266, 200 / edge}

@@ -62,8 +62,9 @@ var maskedPays = [4]float64{0, 0.25, 0.5, 1}
 func define(id string, actions, maxSteps int, solved float64, p probe) definition {
 	return definition{
 		spec: env.Spec{
-			ID:     id,
-			Obs:    []env.Field{{Name: "signal", Shape: []int{1}, Low: -1, High: 1, Unit: "none", Doc: "what the description says"}},
+			ID: id,
+			Obs: []env.Field{{Name: "signal", Shape: []int{1}, Low: -1, High: 1, Unit: "none",
+				Doc: "what the description says"}},
 			Action: env.ActionSpec{Sizes: []int{actions}}, MaxSteps: maxSteps, Solved: solved, NoOp: -1,
 		},
 		make: func() problem { q := p; return &q },

@@ -35,14 +35,17 @@ func TestRenderShowsTheState(t *testing.T) {
 				strings.Repeat(" ", 36) + "/\n" + strings.Repeat("-", 36) + "#" + strings.Repeat("-", 12) + "\n",
 		},
 		{
-			"Acrobot-v1", nil, func(p problem) { *p.(*robot) = robot{acrobotState{0, 3, 0.5, -1}} }, env.Action{Disc: []int32{1}},
+			"Acrobot-v1", nil, func(p problem) { *p.(*robot) = robot{acrobotState{0, 3, 0.5, -1}} },
+			env.Action{Disc: []int32{1}},
 			"Acrobot-v1, step 1, reward -1\nlink1_cos: 1\nlink1_sin: 0\nlink2_cos: -0.99\nlink2_sin: 0.1411\nvelocity1: 0.5 rad/s\nvelocity2: -1 rad/s\n" +
 				"upper link 0 degrees from hanging down, lower link 172 from the upper; the tip is at height -0.01, the line at 1\n",
 		},
 		{
 			"Nav2D-v1", []float64{0.5, -0.5}, nil, env.Action{Cont: []float32{-0.1, 0.1}},
-			"Nav2D-v1, step 1, reward -0.8485\nposition: -0.1 0.1\n+---------------------+\n" + strings.Repeat("|                     |\n", 4) + "|        o            |\n" +
-				strings.Repeat("|                     |\n", 5) + "|                    X|\n+---------------------+\nhidden: the goal is at (0.500, -0.500), 0.849 away\n",
+			"Nav2D-v1, step 1, reward -0.8485\nposition: -0.1 0.1\n+---------------------+\n" +
+				strings.Repeat("|                     |\n", 4) + "|        o            |\n" +
+				strings.Repeat("|                     |\n",
+					5) + "|                    X|\n+---------------------+\nhidden: the goal is at (0.500, -0.500), 0.849 away\n",
 		},
 		{
 			"Bandit-v1", []float64{1, 0, 0, 0, 0, 0, 0, 0, 0, 0.25}, nil, env.Action{Disc: []int32{0}},
@@ -99,7 +102,8 @@ func TestRenderNeedsAnEpisodeAnOpenEnvironmentAndAKnownMode(t *testing.T) {
 	if err := e.Reset(context.Background(), env.Episode{}, env.NewTimeStep(e.Spec())); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Render(io.Discard, "rgb_array"); err == nil || !strings.Contains(err.Error(), `render mode "rgb_array", want ansi; Paint draws rgb_array`) {
+	if err := e.Render(io.Discard, "rgb_array"); err == nil ||
+		!strings.Contains(err.Error(), `render mode "rgb_array", want ansi; Paint draws rgb_array`) {
 		t.Errorf("another mode: %v", err)
 	}
 	_, w := io.Pipe()

@@ -94,7 +94,8 @@ func near0(h, l float64) (sin, cos float64) {
 	ul := math.FMA(h, z, -u) + (h*zl + l*z)
 	c := u * sixth
 	cl := math.FMA(u, sixth, -c) + (u*sixthLow + ul*sixth)
-	rest := u * z * ((1./120 - z*(1./5040)) + w*((1./362880-z*(1./39916800))+w*((1./6227020800-z*(1./1307674368000))+w*(1./355687428096000))))
+	rest := u * z * ((1./120 - z*(1./5040)) +
+		w*((1./362880-z*(1./39916800))+w*((1./6227020800-z*(1./1307674368000))+w*(1./355687428096000))))
 	s, sl := quickTwoSum(h, -c)
 	sin, ok := rounded(s, sl+(rest+(l-cl)), rest)
 	if !ok {
@@ -105,7 +106,8 @@ func near0(h, l float64) (sin, cos float64) {
 	const part, partLow = 0x1.5555555555555p-5, 0x1.5555555555555p-59
 	c = w * part
 	cl = math.FMA(w, part, -c) + (w*partLow + (math.FMA(z, z, -w)+2*z*zl)*part)
-	rest = -w * z * ((1./720 - z*(1./40320)) + w*((1./3628800-z*(1./479001600))+w*((1./87178291200-z*(1./20922789888000))+w*(1./6402373705728000))))
+	rest = -w * z * ((1./720 - z*(1./40320)) +
+		w*((1./3628800-z*(1./479001600))+w*((1./87178291200-z*(1./20922789888000))+w*(1./6402373705728000))))
 	s, sl = quickTwoSum(1, -0.5*z)
 	s, sl2 := quickTwoSum(s, c)
 	cos, ok = rounded(s, sl+(sl2+(rest+(cl-0.5*zl))), rest)

@@ -20,12 +20,14 @@ type Builder struct {
 	ready   float64   // when the next task's parents have ended
 }
 
-// NewBuilder returns a builder of plans of q that do the tasks in order; with insert a task may go into the gaps between
-// those that are there.
+// NewBuilder returns a builder of plans of q that do the tasks in order; with insert a task may go into the gaps
+// between those that are there.
 func NewBuilder(q *dag.Problem, order []int32, insert bool) *Builder {
 	m := q.Procs()
 	b := &Builder{
-		q: q, order: order, insert: insert, times: make([]dag.Timeline, m), end: make([]float64, m), latest: make([]float64, m), longest: make([]float64, m), load: make([]float64, m), plan: dag.NewPlan(q.Tasks()),
+		q: q, order: order, insert: insert, times: make([]dag.Timeline,
+			m), end: make([]float64, m), latest: make([]float64, m), longest: make([]float64, m), load: make([]float64,
+			m), plan: dag.NewPlan(q.Tasks()),
 		arrival: make([]float64, m), finish: make([]float64, m),
 	}
 	b.Reset()
@@ -60,8 +62,8 @@ func (b *Builder) Done() int { return b.next }
 // Makespan is the latest end so far.
 func (b *Builder) Makespan() float64 { return b.plan.Makespan }
 
-// Finish is when the next task would end, by processor, +Inf where it cannot run. It belongs to the builder and is valid
-// until Place.
+// Finish is when the next task would end, by processor, +Inf where it cannot run. It belongs to the builder and is
+// valid until Place.
 func (b *Builder) Finish() []float64 { return b.finish }
 
 // Load is the seconds of work of each processor so far. It belongs to the builder.

@@ -22,8 +22,8 @@ func (c *counted) Err() error {
 	return nil
 }
 
-// A reset looks at its context for every task of every plan that it makes, and while it draws the graph. Wherever that ends
-// it, the error is the context's, and the next reset is as if nothing had been.
+// A reset looks at its context for every task of every plan that it makes, and while it draws the graph. Wherever that
+// ends it, the error is the context's, and the next reset is as if nothing had been.
 func TestAResetOfALargeGraphEndsWithItsContext(t *testing.T) {
 	for _, kind := range []string{"erdos", "layered"} {
 		cfg := DefaultConfig()
@@ -43,7 +43,8 @@ func TestAResetOfALargeGraphEndsWithItsContext(t *testing.T) {
 		}
 		ts := env.NewTimeStep(e.Spec())
 		for last := 1; last <= whole.calls; last += 1 + whole.calls/40 {
-			if err := e.Reset(&counted{Context: t.Context(), last: last}, env.Episode{Seed: 3}, ts); !errors.Is(err, context.Canceled) {
+			if err := e.Reset(&counted{Context: t.Context(), last: last}, env.Episode{Seed: 3}, ts); !errors.Is(err,
+				context.Canceled) {
 				t.Fatalf("%s: a reset whose context ends at its look number %d: %v", kind, last, err)
 			}
 			if err := e.Step(t.Context(), env.Action{Disc: []int32{0}}, ts); !errors.Is(err, env.ErrResetNeeded) {
@@ -57,7 +58,8 @@ func TestAResetOfALargeGraphEndsWithItsContext(t *testing.T) {
 			t.Errorf("%s: the episode is another after resets that were ended", kind)
 		}
 		for _, planner := range Planners() {
-			if _, _, err := e.Plan(&counted{Context: t.Context(), last: 5}, env.Episode{Seed: 3}, planner); !errors.Is(err, context.Canceled) {
+			if _, _, err := e.Plan(&counted{Context: t.Context(), last: 5}, env.Episode{Seed: 3}, planner); !errors.Is(err,
+				context.Canceled) {
 				t.Errorf("%s: planner %s with a context that has ended: %v", kind, planner, err)
 			}
 		}

@@ -78,7 +78,8 @@ func (e *Env) Spec() env.Spec { return e.spec }
 // Close makes every later call env.ErrClosed.
 func (e *Env) Close() error { return e.shell.Close() }
 
-// Reset begins an episode. It follows from ep.Seed alone or, of a workload of graphs, from ep.Seed, ep.Window and ep.Split.
+// Reset begins an episode. It follows from ep.Seed alone or, of a workload of graphs, from ep.Seed, ep.Window and
+// ep.Split.
 func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error {
 	if err := e.shell.Leave(); err != nil {
 		return err
@@ -128,7 +129,8 @@ func (e *Env) show(ts *env.TimeStep, kind env.Kind) {
 func (e *Env) named(ep env.Episode) (env.Episode, error) {
 	if e.work == nil || e.work.graphs == nil {
 		if len(ep.Task) > 0 || ep.Split != "" {
-			return ep, fmt.Errorf("%w: %s: a task of %d numbers and split %q, want none", env.ErrEpisode, ID, len(ep.Task), ep.Split)
+			return ep, fmt.Errorf("%w: %s: a task of %d numbers and split %q, want none", env.ErrEpisode, ID, len(ep.Task),
+				ep.Split)
 		}
 		return ep, nil
 	}

@@ -49,7 +49,8 @@ func TestContract(t *testing.T) {
 // chain is two tasks of work 10 with a transfer of 5 s, on two GPUs.
 func chain(t *testing.T) *dag.Problem {
 	t.Helper()
-	g, err := dag.NewGraph("chain", []dag.Task{{ID: "a", Work: 10}, {ID: "b", Work: 10}}, []dag.Edge{{From: 0, To: 1, Bytes: 50}})
+	g, err := dag.NewGraph("chain", []dag.Task{{ID: "a", Work: 10}, {ID: "b", Work: 10}},
+		[]dag.Edge{{From: 0, To: 1, Bytes: 50}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,8 @@ func TestAChainOfTwoByHand(t *testing.T) {
 	}
 	h := e.ep.hope[1]
 	off := func(x float64) float32 { return float32(min(4, math.Abs(h-x)/20)) }
-	want := []float32{1, 0.5, 0.5, off(20), 0.5, 1, 1, 0, 0, off(10), 0.75, 1.25, 0.5, 1, 1. / 16, 0, 0.5, float32(min(4, max(0, h/20))), 0.5, 0.5}
+	want := []float32{1, 0.5, 0.5, off(20), 0.5, 1, 1, 0, 0, off(10), 0.75, 1.25, 0.5, 1, 1. / 16, 0, 0.5,
+		float32(min(4, max(0, h/20))), 0.5, 0.5}
 	for k, v := range want {
 		if math.Abs(float64(ts.Obs[k]-v)) > 1e-6 {
 			t.Errorf("observation %d is %v, want %v (%v)", k, ts.Obs[k], v, ts.Obs)
@@ -297,7 +299,8 @@ func TestHostileSnapshotsChangeNothing(t *testing.T) {
 
 func TestFaultsNameTheirKeys(t *testing.T) {
 	err := (Config{Slots: 1, MaxSteps: -1}).Validate()
-	for _, key := range []string{"graph", "tasks", "gpus", "speeds", "links", "order", "reward", "scale", "slots", "max_steps"} {
+	for _, key := range []string{"graph", "tasks", "gpus", "speeds", "links", "order", "reward", "scale", "slots",
+		"max_steps"} {
 		if err == nil || !strings.Contains(err.Error(), key+": got") {
 			t.Errorf("%s: %v", key, err)
 		}
@@ -353,8 +356,8 @@ func TestTheQueueByHand(t *testing.T) {
 	}
 }
 
-// Three tasks without edges on one GPU: they are picked one by one as the GPU becomes idle, and the second pick shows that
-// the tasks left have waited.
+// Three tasks without edges on one GPU: they are picked one by one as the GPU becomes idle, and the second pick shows
+// that the tasks left have waited.
 func TestTheQueueHasAClock(t *testing.T) {
 	g, err := dag.NewGraph("g", []dag.Task{{ID: "a", Work: 4}, {ID: "b", Work: 2}, {ID: "c", Work: 1}}, nil)
 	if err != nil {
@@ -385,7 +388,8 @@ func TestTheQueueHasAClock(t *testing.T) {
 	}
 }
 
-// The plan to be improved is a few times as long as HEFT's if it is random, and a little longer if it is one of a search.
+// The plan to be improved is a few times as long as HEFT's if it is random, and a little longer if it is one of a
+// search.
 func TestPlansOfASearchAreAlmostAsShortAsHEFTs(t *testing.T) {
 	mean := map[string]float64{}
 	for _, h := range hopes {

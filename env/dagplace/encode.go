@@ -14,7 +14,8 @@ const (
 	bound        = 4 // times are cut at so many units, on either side
 )
 
-// Encoder shows the state of a Builder. What depends on the problem alone is computed once. Not safe for concurrent use.
+// Encoder shows the state of a Builder. What depends on the problem alone is computed once. Not safe for concurrent
+// use.
 type Encoder struct {
 	q     *dag.Problem
 	slots int // GPUs in an observation
@@ -34,12 +35,13 @@ type Encoder struct {
 	best   smallest
 }
 
-// NewEncoder returns the encoder for plans of q whose leader takes unit seconds. slots is how many GPUs are offered, 0 =
-// all of them; local measures times in the task's own mean run time, from the earliest end on, instead of in units.
+// NewEncoder returns the encoder for plans of q whose leader takes unit seconds. slots is how many GPUs are offered, 0
+// = all of them; local measures times in the task's own mean run time, from the earliest end on, instead of in units.
 func NewEncoder(q *dag.Problem, rank []float64, unit float64, slots int, local bool) *Encoder {
 	n := q.Tasks()
 	e := &Encoder{
-		q: q, slots: slots, all: slots == 0, local: local, unit: unit, mean: make([]float64, n), least: make([]float64, n), rank: rank,
+		q: q, slots: slots, all: slots == 0, local: local, unit: unit, mean: make([]float64,
+			n), least: make([]float64, n), rank: rank,
 		depth: make([]float64, n),
 	}
 	if e.all {
@@ -74,11 +76,15 @@ func fields(slots int, local bool) []env.Field {
 	if local {
 		low, unit = -bound, "mean run time of the task"
 	}
-	gpus := "for each GPU: capability for the task over the best; load so far; free from; |hope − (load + run time)|; arrival of the task's inputs; end of the task if it goes there"
-	task := "mean run time; depth over the largest; parents/16; children/16; upward rank; hope; end of the last parent; share of the tasks left"
+	gpus := "for each GPU: capability for the task over the best; load so far; free from; |hope − (load + run time)|; " +
+		"arrival of the task's inputs; end of the task if it goes there"
+	task := "mean run time; depth over the largest; parents/16; children/16; upward rank; hope; end of the last parent; " +
+		"share of the tasks left"
 	if local {
-		gpus = "for each GPU: capability for the task over the best; hope − (load + run time); free from, from the earliest end of the task on; |hope − (load + run time)| beyond the smallest; arrival of the task's inputs and end of the task, from that earliest end on"
-		task = "mean run time (of the leader's makespan); depth over the largest; parents/16; children/16; upward rank (of the leader's makespan); hope beyond the mean load; earliest end of the task beyond the latest end so far; share of the tasks left"
+		gpus = "for each GPU: capability for the task over the best; hope − (load + run time); free from, from the " +
+			"earliest end of the task on; |hope − (load + run time)| beyond the smallest; arrival of the task's inputs and end of the task, from that earliest end on"
+		task = "mean run time (of the leader's makespan); depth over the largest; parents/16; children/16; upward rank (of " +
+			"the leader's makespan); hope beyond the mean load; earliest end of the task beyond the latest end so far; share of the tasks left"
 	}
 	return []env.Field{
 		{Name: "gpus", Shape: []int{slots, gpuFeatures}, Low: low, High: bound, Unit: unit, Doc: gpus},
@@ -89,8 +95,8 @@ func fields(slots int, local bool) []env.Field {
 // Slots are the GPUs of the slots of the last Encode, -1 for an empty one. It belongs to the encoder.
 func (e *Encoder) Slots() []int32 { return e.picked }
 
-// Encode fills obs and mask with the state of b before its next task, for which hope is wished. Once the plan is complete
-// both are empty.
+// Encode fills obs and mask with the state of b before its next task, for which hope is wished. Once the plan is
+// complete both are empty.
 func (e *Encoder) Encode(obs []float32, mask []bool, b *Builder, hope float64) {
 	clear(obs)
 	clear(mask)

@@ -8,9 +8,9 @@ import (
 	"clustergym/simulator/dag"
 )
 
-// Least returns a makespan in seconds that no plan of episode ep gets below, and the leader's, HEFT's. It is the larger of two
-// bounds: the longest path with every task where it is fastest and transfers that take no time, and the work shared out among
-// processors without gaps. The episode in progress is not touched.
+// Least returns a makespan in seconds that no plan of episode ep gets below, and the leader's, HEFT's. It is the larger
+// of two bounds: the longest path with every task where it is fastest and transfers that take no time, and the work
+// shared out among processors without gaps. The episode in progress is not touched.
 func (e *Env) Least(ctx context.Context, ep env.Episode) (least, heft float64, err error) {
 	if ep, err = e.named(ep); err != nil {
 		return 0, 0, err
@@ -43,9 +43,9 @@ func longestPath(q *dag.Problem) float64 {
 	return longest
 }
 
-// shared is the time that processors need for all work if it can be cut and moved at will. For weights u of the processors that add
-// up to 1, a plan of length T has T ≥ Σ over tasks of the least u·time, since T is at least the time of each processor. The weights
-// are the speeds, by which the bound is exact where processors differ by a factor.
+// shared is the time that processors need for all work if it can be cut and moved at will. For weights u of the
+// processors that add up to 1, a plan of length T has T ≥ Σ over tasks of the least u·time, since T is at least the
+// time of each processor. The weights are the speeds, by which the bound is exact where processors differ by a factor.
 func shared(q *dag.Problem) float64 {
 	m := q.Procs()
 	u, sum := make([]float64, m), 0.0

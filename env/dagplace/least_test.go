@@ -31,7 +31,8 @@ func TestNoPlanIsShorterThanTheLeast(t *testing.T) {
 					t.Fatal(err)
 				}
 				if heft != leader || made < least*(1-1e-12) || least <= 0 {
-					t.Errorf("%s, seed %d: %s takes %v s and HEFT %v s; the bound is %v s, and the leader takes %v s", cfg.Graph, seed, planner, made, heft, least, leader)
+					t.Errorf("%s, seed %d: %s takes %v s and HEFT %v s; the bound is %v s, and the leader takes %v s", cfg.Graph, seed,
+						planner, made, heft, least, leader)
 				}
 			}
 		}

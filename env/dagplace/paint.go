@@ -16,7 +16,8 @@ var _ env.Painter = (*Env)(nil)
 // FrameRate implements env.Painter.
 func (e *Env) FrameRate() int { return sched.FrameRate }
 
-// Paint implements env.Painter: a Gantt chart of the plan so far, a row for each GPU, with frames where the next task could go.
+// Paint implements env.Painter: a Gantt chart of the plan so far, a row for each GPU, with frames where the next task
+// could go.
 func (e *Env) Paint(dst *image.RGBA) error {
 	return e.shell.Paint(dst, func(c *paint.Canvas) { e.chart(c) })
 }
@@ -47,7 +48,8 @@ func (e *Env) chart(c *paint.Canvas) {
 	}
 	second := fmt.Sprintf("%d of %d tasks placed on %d GPUs", b.Done(), b.q.Tasks(), gpus)
 	if next >= 0 {
-		second += fmt.Sprintf(". Next: task %s, which needs %d", paint.Cut(b.q.Graph.Task(next).ID, 20), len(b.q.Graph.Preds(next)))
+		second += fmt.Sprintf(". Next: task %s, which needs %d", paint.Cut(b.q.Graph.Task(next).ID, 20),
+			len(b.q.Graph.Preds(next)))
 		if len(b.q.Graph.Preds(next)) == 1 {
 			second += " other"
 		} else {
@@ -80,7 +82,8 @@ func (e *Env) chart(c *paint.Canvas) {
 	c.Caption(paint.HeadHeight+2, text)
 	if g.height >= 1 {
 		for i := 0; i < gpus; i += int(math.Ceil(paint.LineHeight / g.height)) {
-			c.Text(paint.Margin, int(float64(g.area.Min.Y)+(float64(i)+0.5)*g.height)-paint.LineHeight/2, paint.Cut(b.q.Platform.Processor(i).ID, (chartLeft-paint.Margin)/paint.CharWidth), paint.Muted)
+			c.Text(paint.Margin, int(float64(g.area.Min.Y)+(float64(i)+0.5)*g.height)-paint.LineHeight/2,
+				paint.Cut(b.q.Platform.Processor(i).ID, (chartLeft-paint.Margin)/paint.CharWidth), paint.Muted)
 		}
 	}
 	plan := b.Plan()

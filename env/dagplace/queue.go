@@ -10,12 +10,12 @@ import (
 	"clustergym/simulator/dag"
 )
 
-// Queue is a task graph seen as the scheduler of a queue sees it, to compare with. It has a clock: a task joins the queue when
-// its parents have ended, and while a GPU is idle the agent picks one of the oldest tasks, which goes to the idle GPU
-// where it ends first. Otherwise time passes until the next task ends. The agent knows nothing of what depends on a task. It
-// is paid minus the time that passes, over the leader's makespan, so that the return is exactly minus the makespan. It is a
-// reconstruction, DRAS-like (Fan et al., IPDPS 2021): DRAS decides for jobs of many nodes that arrive over time, with
-// reservations and back-filling. It is not registered.
+// Queue is a task graph seen as the scheduler of a queue sees it, to compare with. It has a clock: a task joins the
+// queue when its parents have ended, and while a GPU is idle the agent picks one of the oldest tasks, which goes to the
+// idle GPU where it ends first. Otherwise time passes until the next task ends. The agent knows nothing of what depends
+// on a task. It is paid minus the time that passes, over the leader's makespan, so that the return is exactly minus the
+// makespan. It is a reconstruction, DRAS-like (Fan et al., IPDPS 2021): DRAS decides for jobs of many nodes that arrive
+// over time, with reservations and back-filling. It is not registered.
 type Queue struct {
 	spec env.Spec
 	draw *Env // draws the problems
@@ -64,10 +64,13 @@ func NewQueue(cfg Config) (*Queue, error) {
 	q := &Queue{draw: e, spec: env.Spec{
 		ID: "DAGQueue-v1", Action: env.ActionSpec{Sizes: []int{QueueWindow}}, Solved: math.NaN(), NoOp: -1,
 		Obs: []env.Field{
-			{Name: "queue", Shape: []int{globalFeatures}, Low: 0, High: bound, Unit: "fraction", Doc: "tasks placed; GPUs at work; ready tasks over the window; mean length of the window's tasks"},
-			{Name: "tasks", Shape: []int{QueueWindow, queueFeatures}, Low: 0, High: bound, Unit: "of the longest task", Doc: "for each task: there is one; length; wait; place in the queue", Filled: 1},
+			{Name: "queue", Shape: []int{globalFeatures}, Low: 0, High: bound, Unit: "fraction",
+				Doc: "tasks placed; GPUs at work; ready tasks over the window; mean length of the window's tasks"},
+			{Name: "tasks", Shape: []int{QueueWindow, queueFeatures}, Low: 0, High: bound, Unit: "of the longest task",
+				Doc: "for each task: there is one; length; wait; place in the queue", Filled: 1},
 		},
-		Info: []env.Field{{Name: "makespan_s", Unit: "seconds", Metric: true}, {Name: "leader_s", Unit: "seconds", Metric: true}},
+		Info: []env.Field{{Name: "makespan_s", Unit: "seconds", Metric: true},
+			{Name: "leader_s", Unit: "seconds", Metric: true}},
 	}}
 	q.obs, q.mask = make([]float32, q.spec.ObsLen()), make([]bool, QueueWindow)
 	return q, nil
@@ -92,7 +95,8 @@ func (e *Queue) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) err
 		return err
 	}
 	if len(ep.Task) > 0 || ep.Split != "" {
-		return fmt.Errorf("%w: %s: a task of %d numbers and split %q, want none", env.ErrEpisode, e.spec.ID, len(ep.Task), ep.Split)
+		return fmt.Errorf("%w: %s: a task of %d numbers and split %q, want none", env.ErrEpisode, e.spec.ID, len(ep.Task),
+			ep.Split)
 	}
 	p, err := e.draw.begin(ctx, ep)
 	if err != nil {

@@ -19,7 +19,9 @@ func (e *Env) Render(w io.Writer, mode string) error {
 // draw writes the rendering.
 func (e *Env) draw(b *strings.Builder) {
 	p := e.ep
-	fmt.Fprintf(b, "%s  seed %d: %d of %d tasks placed on %d GPUs, makespan %.4g s; HEFT's %.4g, of the plan that is to be improved %.4g\n",
+	fmt.Fprintf(b,
+		"%s  seed %d: %d of %d tasks placed on %d GPUs, makespan %.4g s; HEFT's %.4g, of the plan that is to be improved "+
+			"%.4g\n",
 		ID, e.shell.Episode().Seed, p.b.Done(), p.b.q.Tasks(), p.b.q.Procs(), p.b.Makespan(), p.leader, p.current)
 	next := p.b.Task()
 	if next >= 0 {

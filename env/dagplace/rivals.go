@@ -73,15 +73,15 @@ func (r *Rule) Choose(e *Env, src *rand.Rand) int32 {
 	return int32(best)
 }
 
-// Planners returns the planners of simulator/dag/listsched that plan an episode's whole graph at once and whose plans are
-// feasible.
+// Planners returns the planners of simulator/dag/listsched that plan an episode's whole graph at once and whose plans
+// are feasible.
 func Planners() []string {
 	return []string{"heft", "heft-noinsert", "cpop", "peft", "list-ready", "random"}
 }
 
-// Plan has one of Planners plan the graph of episode ep on its platform. It returns the plan's makespan and the leader's,
-// HEFT's, in seconds: their ratio compares with Info's makespan_s/leader_s at the end of the same episode. The episode
-// in progress is not touched.
+// Plan has one of Planners plan the graph of episode ep on its platform. It returns the plan's makespan and the
+// leader's, HEFT's, in seconds: their ratio compares with Info's makespan_s/leader_s at the end of the same episode.
+// The episode in progress is not touched.
 func (e *Env) Plan(ctx context.Context, ep env.Episode, planner string) (makespan, heft float64, err error) {
 	if err := e.shell.Current(); errors.Is(err, env.ErrClosed) {
 		return 0, 0, err

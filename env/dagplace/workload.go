@@ -39,10 +39,10 @@ type Graphs interface {
 // draws for each episode. What its edges carry depends on that:
 //
 //   - on its own processors, and on a given platform, the recorded bytes;
-//   - on drawn processors, whose bandwidths have no unit that a recorded byte could be compared with, the recorded bytes
-//     times a factor: the mean transfer takes ccr times the mean run time, as in generated graphs;
-//   - where no edge of a graph without own processors carries anything, as in Alibaba's trace, which does not record it,
-//     exponentially distributed bytes of that mean, drawn for each episode. With ccr 0 they carry nothing.
+//   - on drawn processors, whose bandwidths have no unit that a recorded byte could be compared with, the recorded
+//     bytes times a factor: the mean transfer takes ccr times the mean run time, as in generated graphs;
+//   - where no edge of a graph without own processors carries anything, as in Alibaba's trace, which does not record
+//     it, exponentially distributed bytes of that mean, drawn for each episode. With ccr 0 they carry nothing.
 type Workload struct {
 	graphs   Graphs        // nil = generated
 	platform *dag.Platform // nil = drawn
@@ -133,9 +133,14 @@ func (w *Workload) usable(cfg *Config, g *dag.Graph, own *dag.Platform) (procs i
 	for i := range int32(g.Len()) {
 		switch t := g.Task(i); {
 		case t.Cost != nil:
-			return 0, fmt.Errorf("task %s has a cost for each of %d processors, but the file has no processors; want both, or work in place of costs", t.ID, len(t.Cost))
+			return 0,
+				fmt.Errorf(
+					"task %s has a cost for each of %d processors, but the file has no processors; want both, or work in place of "+
+						"costs", t.ID, len(t.Cost))
 		case t.Types != nil:
-			return 0, fmt.Errorf("task %s runs on %s only, and drawn processors have no type; want processors in the file, or a platform", t.ID, strings.Join(t.Types, ", "))
+			return 0,
+				fmt.Errorf("task %s runs on %s only, and drawn processors have no type; want processors in the file, or a platform",
+					t.ID, strings.Join(t.Types, ", "))
 		}
 	}
 	return cfg.GPUs, nil
@@ -149,7 +154,8 @@ func fits(cfg *Config, n, m int) error {
 	case m > maxGPUs:
 		return fmt.Errorf("it has %d processors, want at most %d", m, maxGPUs)
 	case cfg.Slots == 0 && m > cfg.GPUs:
-		return fmt.Errorf("it has %d processors, want at most gpus = %d; or slots, the number of processors offered for a task", m, cfg.GPUs)
+		return fmt.Errorf(
+			"it has %d processors, want at most gpus = %d; or slots, the number of processors offered for a task", m, cfg.GPUs)
 	case float64(n)*float64(m) > maxPairs:
 		return fmt.Errorf("it has %d tasks on %d processors, want at most %d pairs of a task and a processor", n, m, maxPairs)
 	}
@@ -170,9 +176,9 @@ func (w *Workload) Count(p traces.Part) int {
 	return w.graphs.Count(p)
 }
 
-// NewRecorded returns the environment over workload w, for which NewWorkload was called with the same cfg; w nil is New.
-// part is the one from which episodes come that name none (env.Episode.Split). Episode.Window is the number of a graph of
-// the part, -1 = drawn from the seed.
+// NewRecorded returns the environment over workload w, for which NewWorkload was called with the same cfg; w nil is
+// New. part is the one from which episodes come that name none (env.Episode.Split). Episode.Window is the number of a
+// graph of the part, -1 = drawn from the seed.
 func NewRecorded(cfg Config, w *Workload, part traces.Part) (*Env, error) {
 	e, err := New(cfg)
 	if err != nil {

@@ -34,8 +34,8 @@ func gpus(t *testing.T, bandwidth float64, speeds ...float64) *dag.Platform {
 	return p
 }
 
-// recorded is ten graphs: graph 0 is the chain on its own two processors, the others are random, of 5 to 13 tasks, every
-// third without bytes.
+// recorded is ten graphs: graph 0 is the chain on its own two processors, the others are random, of 5 to 13 tasks,
+// every third without bytes.
 func recorded(t *testing.T) *graphs.Set {
 	t.Helper()
 	q := chain(t)
@@ -96,7 +96,8 @@ func TestWindowsAndSplitsNameGraphs(t *testing.T) {
 	set := recorded(t)
 	e := open(t, c, nil, set, traces.Training)
 	ts := env.NewTimeStep(e.Spec())
-	for split, p := range map[string]traces.Part{"": traces.Training, "train": traces.Training, "validation": traces.Validation, "test": traces.Test} {
+	for split, p := range map[string]traces.Part{"": traces.Training, "train": traces.Training,
+		"validation": traces.Validation, "test": traces.Test} {
 		for k := range set.Count(p) {
 			if err := e.Reset(ctx, env.Episode{Seed: 3, Window: k, Split: split}, ts); err != nil {
 				t.Fatal(err)
@@ -258,7 +259,8 @@ func TestSnapshotsNameTheGraph(t *testing.T) {
 	}
 	other := open(t, c, nil, set, traces.Training)
 	got := env.NewTimeStep(other.Spec())
-	if err := other.RestoreSnapshot(s, got); err != nil || fmt.Sprint(*got) != fmt.Sprint(*ts) || other.ep.b.q.Graph.Name != "g9" {
+	if err := other.RestoreSnapshot(s, got); err != nil || fmt.Sprint(*got) != fmt.Sprint(*ts) ||
+		other.ep.b.q.Graph.Name != "g9" {
 		t.Errorf("%v, graph %s", err, other.ep.b.q.Graph.Name)
 	}
 	plain, err := New(c)
@@ -269,7 +271,8 @@ func TestSnapshotsNameTheGraph(t *testing.T) {
 		t.Errorf("without the workload: %v", err)
 	}
 	another := open(t, c, nil, setOf(t, set.Graph(1), set.Graph(2)), traces.Training)
-	if err := another.RestoreSnapshot(s, got); !errors.Is(err, env.ErrSnapshot) || !strings.Contains(err.Error(), "of another workload") {
+	if err := another.RestoreSnapshot(s, got); !errors.Is(err, env.ErrSnapshot) ||
+		!strings.Contains(err.Error(), "of another workload") {
 		t.Errorf("with another workload: %v", err)
 	}
 	if err := another.Step(ctx, env.Action{Disc: []int32{0}}, got); !errors.Is(err, env.ErrResetNeeded) {
@@ -298,11 +301,16 @@ func TestGraphsThatCannotBeUsedAreNamed(t *testing.T) {
 		platform *dag.Platform
 		graph    graphs.Graph
 	}{
-		{"f.json, line 7 (x): it has 7 processors, want at most gpus = 6; or slots,", nil, graph(gpus(t, 1, many...), dag.Task{ID: "a", Work: 1})},
-		{"f.json, line 7 (x): task a has a cost for each of 2 processors, but the file has no processors", nil, graph(nil, dag.Task{ID: "a", Cost: []float64{1, 2}})},
-		{"f.json, line 7 (x): task a runs on V100, P100 only, and drawn processors have no type", nil, graph(nil, dag.Task{ID: "a", Work: 1, Types: []string{"V100", "P100"}})},
-		{"f.json, line 7 (x): tasks[0] (a): none of 2 processors can run it", nil, graph(gpus(t, 1, 1, 1), dag.Task{ID: "a", Cost: []float64{math.NaN(), math.NaN()}})},
-		{"f.json, line 7 (x): tasks[0] (a): cost: got 1 numbers, want one for each of 3", gpus(t, 1, 1, 1, 1), graph(nil, dag.Task{ID: "a", Cost: []float64{1}})},
+		{"f.json, line 7 (x): it has 7 processors, want at most gpus = 6; or slots,", nil,
+			graph(gpus(t, 1, many...), dag.Task{ID: "a", Work: 1})},
+		{"f.json, line 7 (x): task a has a cost for each of 2 processors, but the file has no processors", nil,
+			graph(nil, dag.Task{ID: "a", Cost: []float64{1, 2}})},
+		{"f.json, line 7 (x): task a runs on V100, P100 only, and drawn processors have no type", nil,
+			graph(nil, dag.Task{ID: "a", Work: 1, Types: []string{"V100", "P100"}})},
+		{"f.json, line 7 (x): tasks[0] (a): none of 2 processors can run it", nil,
+			graph(gpus(t, 1, 1, 1), dag.Task{ID: "a", Cost: []float64{math.NaN(), math.NaN()}})},
+		{"f.json, line 7 (x): tasks[0] (a): cost: got 1 numbers, want one for each of 3", gpus(t, 1, 1, 1, 1),
+			graph(nil, dag.Task{ID: "a", Cost: []float64{1}})},
 		{"f.json, line 2 (g1): bandwidth: none is given", unlinked, good},
 	} {
 		_, err := NewWorkload(c, k.platform, setOf(t, good, k.graph, good))
@@ -315,9 +323,10 @@ func TestGraphsThatCannotBeUsedAreNamed(t *testing.T) {
 		long[i] = dag.Task{ID: fmt.Sprint(i), Work: 1}
 	}
 	for want, err := range map[string]error{
-		"f.json, line 7 (x): it has 100001 tasks, want at most 100000": second(NewWorkload(c, nil, setOf(t, graph(nil, long...), good))),
-		"too few task graphs: the training part (70 %) has none of 1":  second(NewWorkload(c, nil, setOf(t, good))),
-		"platform: it has 7 processors, want at most gpus = 6":         second(NewWorkload(c, gpus(t, 1, many...), nil)),
+		"f.json, line 7 (x): it has 100001 tasks, want at most 100000": second(NewWorkload(c, nil,
+			setOf(t, graph(nil, long...), good))),
+		"too few task graphs: the training part (70 %) has none of 1": second(NewWorkload(c, nil, setOf(t, good))),
+		"platform: it has 7 processors, want at most gpus = 6":        second(NewWorkload(c, gpus(t, 1, many...), nil)),
 		`graph: got ""`: second(NewWorkload(Config{}, nil, set)),
 	} {
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -368,7 +377,8 @@ func TestStepsOfAWorkloadAllocateNothing(t *testing.T) {
 func TestRulesAndPlannersRankAsTheyShould(t *testing.T) {
 	c := DefaultConfig()
 	c.Tasks, c.GPUs = 40, 8
-	for name, e := range map[string]*Env{"generated": open(t, c, nil, nil, traces.Training), "recorded": open(t, c, nil, recorded(t), traces.Training)} {
+	for name, e := range map[string]*Env{"generated": open(t, c, nil, nil, traces.Training),
+		"recorded": open(t, c, nil, recorded(t), traces.Training)} {
 		mean := map[string]float64{}
 		const episodes = 40
 		for seed := range uint64(episodes) {
@@ -405,20 +415,25 @@ func TestRulesAndPlannersRankAsTheyShould(t *testing.T) {
 		if math.Abs(mean["plan heft"]-1) > 1e-12 {
 			t.Errorf("%s: HEFT takes %v of HEFT", name, mean["plan heft"])
 		}
-		for _, pair := range [][2]string{{"eft", "first-free"}, {"first-free", "random"}, {"eft", "greedy-hope"}, {"greedy-hope", "random"}, {"plan heft", "plan random"}, {"plan peft", "plan random"}} {
+		for _, pair := range [][2]string{{"eft", "first-free"}, {"first-free", "random"}, {"eft", "greedy-hope"},
+			{"greedy-hope", "random"}, {"plan heft", "plan random"}, {"plan peft", "plan random"}} {
 			if !(mean[pair[0]] < mean[pair[1]]) {
-				t.Errorf("%s: %s takes %v and %s %v of HEFT: want the former to be shorter", name, pair[0], mean[pair[0]], pair[1], mean[pair[1]])
+				t.Errorf("%s: %s takes %v and %s %v of HEFT: want the former to be shorter", name, pair[0], mean[pair[0]], pair[1],
+					mean[pair[1]])
 			}
 		}
 	}
-	if _, err := sched.FindRule(ID, "best", Rules()); err == nil || !strings.Contains(err.Error(), `DAGPlace-v1: rule "best" is unknown, want one of random, greedy-hope, first-free, eft`) {
+	if _, err := sched.FindRule(ID, "best", Rules()); err == nil ||
+		!strings.Contains(err.Error(),
+			`DAGPlace-v1: rule "best" is unknown, want one of random, greedy-hope, first-free, eft`) {
 		t.Errorf("%v", err)
 	}
 	if r, err := sched.FindRule(ID, "eft", Rules()); err != nil || r.Name != "eft" || r.About == "" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	e := open(t, c, nil, recorded(t), traces.Training)
-	if _, _, err := e.Plan(ctx, env.Episode{}, "optimum"); err == nil || !strings.Contains(err.Error(), `planner "optimum" is unknown, want one of heft,`) {
+	if _, _, err := e.Plan(ctx, env.Episode{}, "optimum"); err == nil ||
+		!strings.Contains(err.Error(), `planner "optimum" is unknown, want one of heft,`) {
 		t.Errorf("%v", err)
 	}
 	if _, _, err := e.Plan(ctx, env.Episode{Split: "x"}, "heft"); !errors.Is(err, env.ErrEpisode) {
@@ -462,7 +477,8 @@ func TestRecordedTracesArePlayed(t *testing.T) {
 	if _, err := os.Stat(root); err != nil {
 		t.Skip("no recorded graphs in " + root)
 	}
-	for _, path := range []string{"traces/alibaba-dag-2018/dag_sample_50.csv", "traces/tpch-decima/tpch_2g.json.gz", "groundtruth/dag/tiny.jsonl.gz", "groundtruth/dag/wfcommons"} {
+	for _, path := range []string{"traces/alibaba-dag-2018/dag_sample_50.csv", "traces/tpch-decima/tpch_2g.json.gz",
+		"groundtruth/dag/tiny.jsonl.gz", "groundtruth/dag/wfcommons"} {
 		set, err := graphs.Load(ctx, filepath.Join(root, path), graphs.Options{Instances: 4, MinWork: 0.5})
 		if err != nil {
 			t.Fatal(err)

@@ -14,15 +14,16 @@ const ID = "DelayOffer-v1"
 
 // Config holds the settings. A change of a default that changes returns gets a new version.
 type Config struct {
-	Gamma     float64       `yaml:"gamma"`     // discount per tau
-	Tau       time.Duration `yaml:"tau"`       // of simulated time
-	Window    int           `yaml:"window"`    // W, jobs of an episode
-	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
-	MaxGPUs   int           `yaml:"max_gpus"`  // larger jobs are left out of the workload
-	Comm      string        `yaml:"comm"`      // how a placement slows a gang down: one of sim.CommNames
-	Ideal     bool          `yaml:"ideal"`     // run times are compute times (sim.Ring)
-	PerGPU    bool          `yaml:"per_gpu"`   // every GPU has its own links (sim.Ring)
-	Estimates sim.Estimates `yaml:"estimates"` // what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
+	Gamma   float64       `yaml:"gamma"`    // discount per tau
+	Tau     time.Duration `yaml:"tau"`      // of simulated time
+	Window  int           `yaml:"window"`   // W, jobs of an episode
+	Load    float64       `yaml:"load"`     // offered load to which submit times are stretched; 0 = as recorded
+	MaxGPUs int           `yaml:"max_gpus"` // larger jobs are left out of the workload
+	Comm    string        `yaml:"comm"`     // how a placement slows a gang down: one of sim.CommNames
+	Ideal   bool          `yaml:"ideal"`    // run times are compute times (sim.Ring)
+	PerGPU  bool          `yaml:"per_gpu"`  // every GPU has its own links (sim.Ring)
+	// what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
+	Estimates sim.Estimates `yaml:"estimates"`
 	Relative  bool          `yaml:"relative"`  // subtract what the timers earn on the same jobs at the same time
 	MaxSteps  int           `yaml:"max_steps"` // truncate after this many steps; 0 = never
 	// Settings of the policy dally: leases, and the timers, which the agent sees and which decide when it is asked.
@@ -40,7 +41,8 @@ type Config struct {
 func DefaultConfig() Config {
 	h := schedulers.DefaultConfig()
 	return Config{
-		Gamma: 1, Tau: time.Hour, Window: 256, MaxGPUs: 128, Comm: "ring", Ideal: true, PerGPU: true, Estimates: sim.Estimates{Mode: sim.EstimateExact}, MaxSteps: 20000,
+		Gamma: 1, Tau: time.Hour, Window: 256, MaxGPUs: 128, Comm: "ring", Ideal: true, PerGPU: true,
+		Estimates: sim.Estimates{Mode: sim.EstimateExact}, MaxSteps: 20000,
 		Lease: h.Lease, History: h.History, Auto: h.Auto, RackWait: h.RackWait, NetworkWait: h.NetworkWait,
 		Forecast: sched.ForecastAuto,
 	}
@@ -49,7 +51,8 @@ func DefaultConfig() Config {
 // Heuristic returns the configuration of the policy dally with c's leases and timers.
 func (c *Config) Heuristic() schedulers.Config {
 	h := schedulers.DefaultConfig()
-	h.Order, h.Lease, h.History, h.Auto, h.RackWait, h.NetworkWait, h.Ask = "dally", c.Lease, c.History, c.Auto, c.RackWait, c.NetworkWait, c.Ask
+	h.Order, h.Lease, h.History, h.Auto, h.RackWait, h.NetworkWait, h.Ask = "dally", c.Lease, c.History, c.Auto,
+		c.RackWait, c.NetworkWait, c.Ask
 	return h
 }
 
@@ -66,7 +69,8 @@ func (c *Config) Validate() error {
 	l.Add(c.Gamma > 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number above 0 and up to 1")
 	l.Add(c.Tau > 0, "tau", c.Tau, "a time above 0s")
 	l.Add(c.Window >= 1 && c.Window <= 1<<20, "window", c.Window, "1 to 1048576 jobs")
-	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
+	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load,
+		"0 (as recorded), or 0.01 to 100 times the cluster")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1<<20, "max_gpus", c.MaxGPUs, "1 to 1048576")
 	l.Add(!c.Estimates.IsZero(), "estimates", c.Estimates.String(), sim.EstimatesWanted)
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")

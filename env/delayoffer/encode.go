@@ -25,10 +25,19 @@ const (
 
 func (x *encoder) fields() []env.Field {
 	fields := []env.Field{
-		{Name: "cluster", Shape: []int{clusterLen}, High: 1, Unit: "fraction", Doc: "free share; idle machines; largest number of free GPUs in a machine, over its size; in a rack; share of running gangs across machines; across racks"},
-		{Name: "job", Shape: []int{jobLen}, High: 1, Unit: "fraction", Doc: "the offer is a rack, the network; log2 n/log2 G; L(remaining); share done; min(Nw_sens, 2)/2; leases waited/24; C(iteration ms, 1000); C(gradient MB, 1e6); its rate in a machine, a rack, across racks (0 = impossible); place in the pass/jobs asked; L(since submit)"},
-		{Name: "queue", Shape: []int{queueLen}, High: 1, Unit: "fraction", Doc: "C(waiting, 1024); min(1, their GPUs/4G); C(asked after it, 1024); of the other jobs that wait: L(least remaining) (1 = there are none), share of those with less remaining than it, min(1, GPUs of those/G)"},
-		{Name: "timers", Shape: []int{timersLen}, High: 1, Unit: "fraction", Doc: "in leases/24: the policy's rack_wait and nw_wait for n; mean and deviation of the delays after which gangs of n took a machine; 1 = the policy accepts, 0 = it declines"},
+		{Name: "cluster", Shape: []int{clusterLen}, High: 1, Unit: "fraction",
+			Doc: "free share; idle machines; largest number of free GPUs in a machine, over its size; in a rack; share of " +
+				"running gangs across machines; across racks"},
+		{Name: "job", Shape: []int{jobLen}, High: 1, Unit: "fraction",
+			Doc: "the offer is a rack, the network; log2 n/log2 G; L(remaining); share done; min(Nw_sens, 2)/2; leases " +
+				"waited/24; C(iteration ms, 1000); C(gradient MB, 1e6); its rate in a machine, a rack, across racks (0 = " +
+				"impossible); place in the pass/jobs asked; L(since submit)"},
+		{Name: "queue", Shape: []int{queueLen}, High: 1, Unit: "fraction",
+			Doc: "C(waiting, 1024); min(1, their GPUs/4G); C(asked after it, 1024); of the other jobs that wait: L(least " +
+				"remaining) (1 = there are none), share of those with less remaining than it, min(1, GPUs of those/G)"},
+		{Name: "timers", Shape: []int{timersLen}, High: 1, Unit: "fraction",
+			Doc: "in leases/24: the policy's rack_wait and nw_wait for n; mean and deviation of the delays after which gangs " +
+				"of n took a machine; 1 = the policy accepts, 0 = it declines"},
 	}
 	if x.seen != nil {
 		fields[1].Shape[0] += encode.ForecastLen
@@ -208,8 +217,8 @@ func (e *offers) remaining(j sim.Job) (left, done float64) {
 	return left, 1 - left/math.Max(1, left+float64(ran))
 }
 
-// rate returns the rate of a gang of n at a tier of the empty cluster, 0 if there is no such place. It depends on the job
-// only through its profile, unless x.moving is set.
+// rate returns the rate of a gang of n at a tier of the empty cluster, 0 if there is no such place. It depends on the
+// job only through its profile, unless x.moving is set.
 func (x *encoder) rate(v *sim.View, j sim.Job, p *traces.Profile, tier, n int) float64 {
 	if x.moving {
 		if place := x.place(v.Cluster(), tier, n); place != nil {
@@ -236,8 +245,8 @@ func (x *encoder) rate(v *sim.View, j sim.Job, p *traces.Profile, tier, n int) f
 	return list[n].rate
 }
 
-// place returns a typical place of n GPUs at a tier: as few nodes as possible, but at least two in a rack, and at least two
-// racks across racks, with GPUs spread evenly as far as possible. It returns nil if there is none.
+// place returns a typical place of n GPUs at a tier: as few nodes as possible, but at least two in a rack, and at least
+// two racks across racks, with GPUs spread evenly as far as possible. It returns nil if there is none.
 func (x *encoder) place(c *cluster.Cluster, tier, n int) []cluster.GPU {
 	for n >= len(x.typical[tier]) {
 		x.typical[tier] = append(x.typical[tier], nil)

@@ -19,8 +19,9 @@ const (
 	Accept
 )
 
-// Env is the environment. Agents' gangs run under leases: when a lease ends, the gang takes part in the offers again. Schedulers in the
-// agent's place (Simulate) play without leases unless they have their own, as the policy dally has. Not safe for concurrent use.
+// Env is the environment. Agents' gangs run under leases: when a lease ends, the gang takes part in the offers again.
+// Schedulers in the agent's place (Simulate) play without leases unless they have their own, as the policy dally has.
+// Not safe for concurrent use.
 type Env struct {
 	*sched.Env
 	offers *offers
@@ -55,8 +56,9 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	common.MaxSteps, common.Estimates, common.Forecast = cfg.MaxSteps, cfg.Estimates, cfg.Forecast
 	e, err := sched.New(common, sched.Parts{
 		ID: ID, Sim: cfg.Simulator(), Cluster: spec, Windows: w, Part: part, Cold: true, Redraw: "delayoffer/redraw",
-		Undecided: "no job of %s is ever offered more than a node; want larger jobs, longer windows, a higher load, or a smaller cluster of several nodes",
-		Slots:     o, Actions: o, Encoder: observer{o}, Score: x,
+		Undecided: "no job of %s is ever offered more than a node; want larger jobs, longer windows, a higher load, or a " +
+			"smaller cluster of several nodes",
+		Slots: o, Actions: o, Encoder: observer{o}, Score: x,
 	})
 	if err != nil {
 		return nil, err
@@ -72,8 +74,8 @@ func (e *Env) Offer() *delay.Offer { return e.offers.offer }
 // Timely returns the policy dally's answer to the offer.
 func (e *Env) Timely() int32 { return e.offers.timely() }
 
-// offers are the pass of the current point: slots, actions and pilot of the environment. The rule remembers answers: over facts it is
-// marked before the pass of a point, and goes back unless the answers are kept.
+// offers are the pass of the current point: slots, actions and pilot of the environment. The rule remembers answers:
+// over facts it is marked before the pass of a point, and goes back unless the answers are kept.
 type offers struct {
 	cfg    Config
 	est    sim.Estimates

@@ -46,8 +46,8 @@ func job(id string, submit, work time.Duration, gpus int) traces.Job {
 	return traces.Job{ID: id, Submit: submit, Work: work, GPUs: gpus, GPUMilli: 1000, Profile: half}
 }
 
-// offered returns three jobs of one GPU; the first ends after a second, so that each node has a free GPU. Then comes a job
-// of two GPUs and 100 s. At 10 s both nodes are free.
+// offered returns three jobs of one GPU; the first ends after a second, so that each node has a free GPU. Then comes a
+// job of two GPUs and 100 s. At 10 s both nodes are free.
 func offered() []traces.Job {
 	const s = time.Second
 	return []traces.Job{job("a", 0, s, 1), job("b", 0, 10*s, 1), job("c", 0, 10*s, 1), job("x", s, 100*s, 2)}
@@ -102,8 +102,8 @@ func TestAcceptAndDeclineByHand(t *testing.T) {
 	}
 }
 
-// If nothing runs, nothing will arrive and no timer will run out, nothing would ever change, so the offer must be taken.
-// Declining before that waits for the timers, of 6 and 12 hours.
+// If nothing runs, nothing will arrive and no timer will run out, nothing would ever change, so the offer must be
+// taken. Declining before that waits for the timers, of 6 and 12 hours.
 func TestTheLastOfferCannotBeDeclined(t *testing.T) {
 	cfg := delayoffer.DefaultConfig()
 	e, ts := open(t, cfg, pairs(), []traces.Job{job("x", 0, time.Minute, 4)})
@@ -208,7 +208,8 @@ func TestTheTimersAsPolicyAreTheHeuristicDally(t *testing.T) {
 func TestTheReturnIsTheMeanJCT(t *testing.T) {
 	cfg := delayoffer.DefaultConfig()
 	for seed := range uint64(4) {
-		e, ts := open(t, cfg, slow(t, "2x2"), dally.Generate(dally.Config{Jobs: 40, PerDay: 200, Multi: true, MaxGPUs: 32}, seed))
+		e, ts := open(t, cfg, slow(t, "2x2"),
+			dally.Generate(dally.Config{Jobs: 40, PerDay: 200, Multi: true, MaxGPUs: 32}, seed))
 		sum := 0.0
 		for n := uint64(0); !ts.Kind.Last(); n++ {
 			a := int32((n*2654435761 + seed) >> 5 & 1)
@@ -275,7 +276,8 @@ func TestTheQueueSaysWhoWouldBeOverSooner(t *testing.T) {
 		t.Fatalf("%s is asked first", id)
 	}
 	at := 6 + 14
-	want := []float64{math.Log1p(3) / math.Log1p(1024), .75, math.Log1p(2) / math.Log1p(1024), math.Log1p(1) / math.Log1p(14*24*60), .5, 1}
+	want := []float64{math.Log1p(3) / math.Log1p(1024), .75, math.Log1p(2) / math.Log1p(1024),
+		math.Log1p(1) / math.Log1p(14*24*60), .5, 1}
 	for i, w := range want {
 		if got := float64(ts.Obs[at+i]); math.Abs(got-w) > 1e-6 {
 			t.Errorf("queue[%d] is %v, want %v", i, got, w)
@@ -292,7 +294,8 @@ func TestContract(t *testing.T) {
 		change func(c *delayoffer.Config)
 	}{
 		{"default", func(*delayoffer.Config) {}},
-		{"discounted, fixed timers, no estimates", func(c *delayoffer.Config) { c.Gamma, c.Auto, c.Estimates = .99, false, sim.MustEstimates("none") }},
+		{"discounted, fixed timers, no estimates",
+			func(c *delayoffer.Config) { c.Gamma, c.Auto, c.Estimates = .99, false, sim.MustEstimates("none") }},
 		{"relative, discounted, noisy", func(c *delayoffer.Config) {
 			c.Gamma, c.Relative, c.Estimates = .99, true, sim.MustEstimates("noisy:0.5")
 		}},
@@ -304,7 +307,8 @@ func TestContract(t *testing.T) {
 			cfg := delayoffer.DefaultConfig()
 			cfg.Window, cfg.MaxGPUs = 24, 32
 			x.change(&cfg)
-			w, err := traces.NewWindows(dally.Generate(dally.Config{Jobs: 300, PerDay: 200, Multi: true, MaxGPUs: 32}, 5), cfg.Window, 0)
+			w, err := traces.NewWindows(dally.Generate(dally.Config{Jobs: 300, PerDay: 200, Multi: true, MaxGPUs: 32}, 5),
+				cfg.Window, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -320,7 +324,8 @@ func TestContract(t *testing.T) {
 }
 
 func TestConfigFaultsAllAtOnce(t *testing.T) {
-	cfg := delayoffer.Config{Gamma: 2, Load: -1, MaxSteps: -1, Comm: "pigeon", RackWait: -1, NetworkWait: -1, History: -1, Lease: 1}
+	cfg := delayoffer.Config{Gamma: 2, Load: -1, MaxSteps: -1, Comm: "pigeon", RackWait: -1, NetworkWait: -1, History: -1,
+		Lease: 1}
 	var keys []string
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)
@@ -329,7 +334,8 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 	if got := strings.Join(keys, " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if _, err := delayoffer.New(delayoffer.DefaultConfig(), cluster.Spec{Pool: 8}, windows(nil), traces.Training); err == nil {
+	if _, err := delayoffer.New(delayoffer.DefaultConfig(), cluster.Spec{Pool: 8}, windows(nil), traces.Training); err ==
+		nil {
 		t.Error("a counter has no tiers")
 	}
 }
@@ -372,8 +378,8 @@ func (w late) At(_ traces.Part, seed uint64, window int) (warm, counted []traces
 	return nil, w.without, 0, nil
 }
 
-// A window in which the agent has nothing to decide is drawn again if the seed chose it. If its number did, it is played
-// to its end, and the watcher sees what a scheduler in the agent's place would have done.
+// A window in which the agent has nothing to decide is drawn again if the seed chose it. If its number did, it is
+// played to its end, and the watcher sees what a scheduler in the agent's place would have done.
 func TestWindowsWithoutAnOfferAreDrawnAgain(t *testing.T) {
 	single := []traces.Job{job("a", 0, 3*time.Second, 1), job("b", time.Second, 5*time.Second, 1)}
 	e, err := delayoffer.New(delayoffer.DefaultConfig(), pairs(), late{offered(), single}, traces.Training)
@@ -397,7 +403,8 @@ func TestWindowsWithoutAnOfferAreDrawnAgain(t *testing.T) {
 	var c metrics.Collector
 	e.Watch(&c)
 	err = e.Reset(ctx, env.Episode{Seed: 1, Window: 0}, ts)
-	if !errors.Is(err, sched.ErrUndecided) || !errors.Is(err, env.ErrEpisode) || !strings.Contains(err.Error(), "no job of the window starting at job \"a\" is ever offered more than a node") {
+	if !errors.Is(err, sched.ErrUndecided) || !errors.Is(err, env.ErrEpisode) ||
+		!strings.Contains(err.Error(), "no job of the window starting at job \"a\" is ever offered more than a node") {
 		t.Fatalf("%v, want ErrUndecided", err)
 	}
 	if s := c.Summary(0, 0); s.JCT.Mean != 4 || s.Unfinished != 0 { // 3 s and 5 s

@@ -17,7 +17,8 @@ type nowhere struct{ sched.Windows }
 func TestDelaysOfTheClusterCount(t *testing.T) {
 	c := DefaultConfig()
 	c.Estimates, c.Comm, c.Lease = sim.MustEstimates("trace"), "tree", time.Minute
-	e, err := New(c, cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}}, nowhere{}, traces.Training)
+	e, err := New(c, cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}}, nowhere{},
+		traces.Training)
 	if err != nil {
 		t.Fatal(err)
 	}

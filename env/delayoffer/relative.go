@@ -11,8 +11,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// baseline plays an episode's jobs by the timers before the agent does, for Config.Relative: the reward subtracts what it
-// would have earned at each moment.
+// baseline plays an episode's jobs by the timers before the agent does, for Config.Relative: the reward subtracts what
+// it would have earned at each moment.
 type baseline struct {
 	plays *sched.Baseline
 	rule  *delay.Delay

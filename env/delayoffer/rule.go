@@ -8,8 +8,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// shorter is the share of a gang's remaining time below which another job's remaining time makes the gang give way. Of 1/2,
-// 1/5, 1/10, 1/20 and 1/40 it was the best on the validation windows of experiments/dally.
+// shorter is the share of a gang's remaining time below which another job's remaining time makes the gang give way. Of
+// 1/2, 1/5, 1/10, 1/20 and 1/40 it was the best on the validation windows of experiments/dally.
 const shorter = 1. / 5
 
 // Rules returns the rules that answer offers, in the order in which tables show them. The environment's own timers also
@@ -19,11 +19,17 @@ func Rules() []sched.Rule {
 		sched.RandomRule(),
 		{Name: "accept", About: "every offer is accepted: GPUs at once, wherever they lie"},
 		{Name: "decline", About: "every offer is declined that may be: a job waits for GPUs of one machine"},
-		{Name: "timers", About: "an offer is declined until the timers rack_wait and nw_wait have run out, as by the policy dally without its tuner"},
-		{Name: "auto", About: "an offer is declined until the timers have run out that the policy dally tunes by past delays"},
-		{Name: "nearest", About: "an offer is declined until the nearest tier is offered that could hold the gang if nothing else ran"},
-		{Name: "give-way", About: "as nearest, but a gang larger than a machine also declines while a job waits that is known to have less than a fifth " +
-			"of its own remaining time left; without estimates, that has run for less than a fifth of its time"},
+		{Name: "timers",
+			About: "an offer is declined until the timers rack_wait and nw_wait have run out, as by the policy dally without " +
+				"its tuner"},
+		{Name: "auto",
+			About: "an offer is declined until the timers have run out that the policy dally tunes by past delays"},
+		{Name: "nearest",
+			About: "an offer is declined until the nearest tier is offered that could hold the gang if nothing else ran"},
+		{Name: "give-way",
+			About: "as nearest, but a gang larger than a machine also declines while a job waits that is known to have less " +
+				"than a fifth " +
+				"of its own remaining time left; without estimates, that has run for less than a fifth of its time"},
 	}
 }
 

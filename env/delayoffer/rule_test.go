@@ -33,8 +33,8 @@ func answers(t *testing.T, rule string, e *delayoffer.Env, see func(a int32)) fl
 	return ts.Info[delayoffer.InfoJCT]
 }
 
-// Rule timers answers as the environment's policy does if auto is off, rule auto if it is on. With the other setting each
-// rule differs from the policy somewhere.
+// Rule timers answers as the environment's policy does if auto is off, rule auto if it is on. With the other setting
+// each rule differs from the policy somewhere.
 func TestTheRulesOfTheTimersAreThePolicysAnswers(t *testing.T) {
 	jobs := dally.Generate(dally.Config{Jobs: 160, PerDay: 200, Multi: true, MaxGPUs: 64}, 2)
 	for rule, auto := range map[string]bool{"timers": false, "auto": true} {
@@ -79,8 +79,8 @@ func (o *order) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// When a ends at 10 s, the gang x of three GPUs is offered both machines first. It takes them, unless it gives way to y,
-// which has a hundredth of x's remaining time left. If x has only 40 s left, it does not give way.
+// When a ends at 10 s, the gang x of three GPUs is offered both machines first. It takes them, unless it gives way to
+// y, which has a hundredth of x's remaining time left. If x has only 40 s left, it does not give way.
 func TestALongGangGivesWayToAShortOne(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
@@ -89,7 +89,8 @@ func TestALongGangGivesWayToAShortOne(t *testing.T) {
 		estimates string
 		want      string
 	}{
-		{"nearest", 1000 * s, "exact", "a x y"}, {"give-way", 1000 * s, "exact", "a y x"}, {"give-way", 40 * s, "exact", "a x y"},
+		{"nearest", 1000 * s, "exact", "a x y"}, {"give-way", 1000 * s, "exact", "a y x"},
+		{"give-way", 40 * s, "exact", "a x y"},
 		{"accept", 1000 * s, "exact", "a x y"}, {"give-way", 1000 * s, "none", "a x y"}, // neither has run
 	} {
 		cfg := delayoffer.DefaultConfig()

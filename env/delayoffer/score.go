@@ -44,7 +44,8 @@ func (*inTime) Fields() []env.Field {
 	return []env.Field{
 		{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
 		{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end", Metric: true},
-		{Name: "communication_s", High: inf, Unit: "seconds", Doc: "sum of the time on GPUs beyond the run time at full rate; at the end", Metric: true},
+		{Name: "communication_s", High: inf, Unit: "seconds",
+			Doc: "sum of the time on GPUs beyond the run time at full rate; at the end", Metric: true},
 		{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
 		{Name: "unfinished", High: inf, Unit: "jobs", Doc: "jobs that had not finished at the end", Metric: true},
 	}

@@ -1,7 +1,7 @@
 package encode
 
-// bars are the columns of an image. Column c is filled from the first row up: full[c] cells with 1, and the one after them
-// with part[c], which is 0 if full[c] is rowCount. Both slices are as long as a row of the image.
+// bars are the columns of an image. Column c is filled from the first row up: full[c] cells with 1, and the one after
+// them with part[c], which is 0 if full[c] is rowCount. Both slices are as long as a row of the image.
 type bars struct {
 	full []int32
 	part []float32

@@ -4,8 +4,9 @@ import "golang.org/x/sys/cpu"
 
 var hasAVX2 = cpu.X86.HasAVX2
 
-// writeFast writes as many columns as it can, from the first on, and returns how many. The number of instructions does not
-// depend on the bars, so there is no branch to predict: in a batch of environments each call sees other bars than the last.
+// writeFast writes as many columns as it can, from the first on, and returns how many. The number of instructions does
+// not depend on the bars, so there is no branch to predict: in a batch of environments each call sees other bars than
+// the last.
 func writeFast(dst []float32, b bars) int {
 	cols := len(b.full)
 	if !hasAVX2 || cols < 8 || len(b.part) < cols || len(dst) < rowCount*cols {

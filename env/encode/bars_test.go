@@ -17,7 +17,8 @@ func drawn(t *testing.T, usual uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// The image of random bars is the one that the rule gives, cell by cell, whatever dst held and however wide the image is.
+// The image of random bars is the one that the rule gives, cell by cell, whatever dst held and however wide the image
+// is.
 func TestBarsFillTheirCells(t *testing.T) {
 	r := drawn(t, 1)
 	for range 300 {
@@ -46,7 +47,8 @@ func TestBarsFillTheirCells(t *testing.T) {
 				want = b.part[c]
 			}
 			if x != want || dst[i] != want {
-				t.Fatalf("%d columns: row %d of column %d, a bar of %d + %v, is %v and %v, want %v", cols, h, c, b.full[c], b.part[c], dst[i], x, want)
+				t.Fatalf("%d columns: row %d of column %d, a bar of %d + %v, is %v and %v, want %v", cols, h, c, b.full[c],
+					b.part[c], dst[i], x, want)
 			}
 		}
 		if !slices.Equal(dst[rowCount*cols:], []float32{99, 99, 99}) {
@@ -80,7 +82,8 @@ func TestHigherBarsCoverLowerOnes(t *testing.T) {
 // Bar finds the cell that a search of all edges finds, at the edges, around them and everywhere else.
 func TestBarFindsTheCell(t *testing.T) {
 	r := drawn(t, 3)
-	for _, a := range []*Axis{LogAxis(), LinearAxis(1), LinearAxis(241500 * time.Millisecond), LinearAxis(time.Duration(1 + r.Int64N(1e15)))} {
+	for _, a := range []*Axis{LogAxis(), LinearAxis(1), LinearAxis(241500 * time.Millisecond),
+		LinearAxis(time.Duration(1 + r.Int64N(1e15)))} {
 		check := func(x float64) {
 			t.Helper()
 			full, part := 0, float32(0)

@@ -35,9 +35,9 @@ const (
 	widestRatio = 1000 // of medians
 )
 
-// Forecasts writes what is forecast of single jobs, and what is known of their users and virtual clusters. It follows one
-// environment's runs: Reset begins a run, Learn is called once for each job that arrives, and Count before a new time step
-// is encoded. It does not allocate in steady state. All numbers are in [0, 1], and 0 where nothing is known.
+// Forecasts writes what is forecast of single jobs, and what is known of their users and virtual clusters. It follows
+// one environment's runs: Reset begins a run, Learn is called once for each job that arrives, and Count before a new
+// time step is encoded. It does not allocate in steady state. All numbers are in [0, 1], and 0 where nothing is known.
 type Forecasts struct {
 	causal bool
 	gpus   float64 // of the cluster
@@ -198,8 +198,8 @@ func (f *Forecasts) left(dst []float32, v *sim.View, j sim.Job, ran time.Duratio
 	}
 }
 
-// Sure sets the quantiles that Encode has written to the one value x, for an environment that knows better what is left of
-// a job.
+// Sure sets the quantiles that Encode has written to the one value x, for an environment that knows better what is left
+// of a job.
 func (f *Forecasts) Sure(dst []float32, x float32) {
 	for i := range predict.Quantiles {
 		dst[fcQuantiles+i] = x
@@ -243,8 +243,9 @@ var weights = [predict.Quantiles]float64{0.175, 0.2, 0.25, 0.2, 0.175}
 // HeldLen is the number of values that Held writes.
 const HeldLen = rowCount
 
-// Held writes, for each row of axis, the share of the cluster that the jobs that now run are expected to hold over it. The
-// run time of a job is taken to be one of its quantiles that it has not outlived, and that of Outliving if there is none.
+// Held writes, for each row of axis, the share of the cluster that the jobs that now run are expected to hold over it.
+// The run time of a job is taken to be one of its quantiles that it has not outlived, and that of Outliving if there is
+// none.
 func (f *Forecasts) Held(dst []float32, v *sim.View, axis *Axis) {
 	clear(dst[:HeldLen])
 	clear(f.mass[:])
@@ -292,7 +293,9 @@ func (f *Forecasts) hold(dst []float32, axis *Axis, left time.Duration, n float6
 }
 
 // ForecastDoc describes the numbers of a job in a field, after those that the field has in any case.
-const ForecastDoc = "forecast (see below): L of 5 quantiles of the time left; certainty; ended jobs and median of its user; of its virtual cluster; its user's jobs that run, that wait; its virtual cluster's"
+const ForecastDoc = "forecast (see below): L of 5 quantiles of the time left; certainty; ended jobs and median of " +
+	"its user; of its virtual cluster; its user's jobs that run, that wait; its virtual cluster's"
 
 // HeldDoc describes what Held writes.
-const HeldDoc = "share of G that the jobs that run now are expected to hold over each row of the time axis, by their forecasts"
+const HeldDoc = "share of G that the jobs that run now are expected to hold over each row of the time axis, by their " +
+	"forecasts"

@@ -145,7 +145,8 @@ func TestForecastsOnOtherRungs(t *testing.T) {
 		estimates   string
 		quantile    time.Duration
 		sure, share float64
-	}{{"exact", 70 * second, 1, 0.5}, {"trace", 70 * second, 1, 0.5}, {"noisy:0", 70 * second, 1, 0.5}, {"none", 0, 0, 0}} {
+	}{{"exact", 70 * second, 1, 0.5}, {"trace", 70 * second, 1, 0.5}, {"noisy:0", 70 * second, 1, 0.5},
+		{"none", 0, 0, 0}} {
 		e, ts := tell(t, jobs, func(cfg *jobselect.Config) {
 			cfg.Estimates, cfg.Forecast = sim.MustEstimates(c.estimates), sched.ForecastOn
 		})
@@ -199,7 +200,9 @@ func TestForecastsStayInBounds(t *testing.T) {
 			p := int(math.Exp(r.Float64() * 21)) // up to 40 years
 			users, vcs := []string{"", "ann", "bob"}, []string{"", "x"}
 			work := time.Duration(math.Exp(r.Float64()*30)) * time.Microsecond
-			jobs = append(jobs, said("j", users[r.IntN(3)], vcs[r.IntN(2)], time.Duration(i)*second*time.Duration(r.IntN(40)), max(1, work), 1+r.IntN(4), max(1, p)))
+			jobs = append(jobs,
+				said("j", users[r.IntN(3)], vcs[r.IntN(2)], time.Duration(i)*second*time.Duration(r.IntN(40)), max(1, work),
+					1+r.IntN(4), max(1, p)))
 			if i > 0 && jobs[i].Submit < jobs[i-1].Submit {
 				jobs[i].Submit = jobs[i-1].Submit
 			}

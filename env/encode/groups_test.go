@@ -15,12 +15,13 @@ func TestColumnsFormGroups(t *testing.T) {
 		spec cluster.Spec
 		want int
 	}{
-		"equal machines":         {machines(cluster.NodeSpec{Count: 8, GPUs: 4}), 4},
-		"2 of 8 GPUs and 3 of 4": {machines(cluster.NodeSpec{Count: 2, GPUs: 8, GPUType: "A100"}, cluster.NodeSpec{Count: 3, GPUs: 4, GPUType: "V100"}), 4},
-		"8 and 6":                {machines(cluster.NodeSpec{GPUs: 8}, cluster.NodeSpec{GPUs: 6}), 2},
-		"8 and 3":                {machines(cluster.NodeSpec{GPUs: 8}, cluster.NodeSpec{GPUs: 3}), 1},
-		"a counter":              {cluster.Spec{Name: "pool", Pool: 32}, 1},
-		"a column per machine":   {machines(cluster.NodeSpec{Count: 100, GPUs: 8}), 1},
+		"equal machines": {machines(cluster.NodeSpec{Count: 8, GPUs: 4}), 4},
+		"2 of 8 GPUs and 3 of 4": {machines(cluster.NodeSpec{Count: 2, GPUs: 8, GPUType: "A100"},
+			cluster.NodeSpec{Count: 3, GPUs: 4, GPUType: "V100"}), 4},
+		"8 and 6":              {machines(cluster.NodeSpec{GPUs: 8}, cluster.NodeSpec{GPUs: 6}), 2},
+		"8 and 3":              {machines(cluster.NodeSpec{GPUs: 8}, cluster.NodeSpec{GPUs: 3}), 1},
+		"a counter":            {cluster.Spec{Name: "pool", Pool: 32}, 1},
+		"a column per machine": {machines(cluster.NodeSpec{Count: 100, GPUs: 8}), 1},
 	} {
 		c2, err := cluster.New(c.spec)
 		if err != nil {

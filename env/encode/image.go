@@ -40,18 +40,21 @@ var (
 	_ sched.Follower = (*Image)(nil)
 )
 
-// NewImage returns an encoder for K slots of M columns. place computes where a slot's gang would be placed. seen are the
-// forecasts to show, nil = none.
+// NewImage returns an encoder for K slots of M columns. place computes where a slot's gang would be placed. seen are
+// the forecasts to show, nil = none.
 //
 // c gives the cluster's shape; its use comes with each state.
 func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements, seen *Forecasts) (*Image, error) {
-	im := &Image{axis: axis, c: c, slots: k, width: m, gpus: float64(c.GPUs()), place: place, seen: seen, cols: c.GPUs(), job: jobLen}
+	im := &Image{axis: axis, c: c, slots: k, width: m, gpus: float64(c.GPUs()), place: place, seen: seen, cols: c.GPUs(),
+		job: jobLen}
 	if seen != nil {
 		im.job += ForecastLen
 	}
 	if c.GPUs() > wideCluster {
 		if c.Pool() {
-			return nil, fmt.Errorf("encode: a counter of %d GPUs has no machines to draw; want at most %d GPUs, or a cluster of nodes", c.GPUs(), wideCluster)
+			return nil,
+				fmt.Errorf("encode: a counter of %d GPUs has no machines to draw; want at most %d GPUs, or a cluster of nodes",
+					c.GPUs(), wideCluster)
 		}
 		im.cols, im.perCol = c.Nodes(), true
 		im.height = make([]float32, c.GPUs())
@@ -67,8 +70,8 @@ func NewImage(axis *Axis, c *cluster.Cluster, k, m int, place *Placements, seen 
 	return im, nil
 }
 
-// NewTables is NewImage without the fields cluster and queue: the observation's size does not depend on the cluster, nor on
-// the largest gang.
+// NewTables is NewImage without the fields cluster and queue: the observation's size does not depend on the cluster,
+// nor on the largest gang.
 func NewTables(axis *Axis, c *cluster.Cluster, k int, place *Placements, seen *Forecasts) *Image {
 	im := &Image{axis: axis, c: c, slots: k, gpus: float64(c.GPUs()), place: place, seen: seen, job: jobLen, plain: true}
 	if seen != nil {
@@ -112,9 +115,14 @@ func (im *Image) Fields() []env.Field {
 	}
 	fields := []env.Field{
 		f("cluster", "bar", "remaining time of the job on each "+per, rowCount, im.cols),
-		f("global", "fraction", "free share; C(running, G); C(backlog, 1024); min(1, backlog GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs", 8),
-		f("jobs", "fraction", "by slot: filled; L(wait); n/G; L(e); L(e·n/G); C(model MB, 1e6); log2(batch)/16; best/worst cost for n; cost now/worst (1: does not fit); fits", im.slots, im.job),
-		f("queue", "bar", "estimated run time of each slot's job, in as many of the slot's columns as it wants GPUs", rowCount, im.slots*im.width),
+		f("global", "fraction",
+			"free share; C(running, G); C(backlog, 1024); min(1, backlog GPUs/4G); L(backlog e·n/G); L(since last arrival); "+
+				"L(since last finish); mean rate of running jobs", 8),
+		f("jobs", "fraction",
+			"by slot: filled; L(wait); n/G; L(e); L(e·n/G); C(model MB, 1e6); log2(batch)/16; best/worst cost for n; cost "+
+				"now/worst (1: does not fit); fits", im.slots, im.job),
+		f("queue", "bar", "estimated run time of each slot's job, in as many of the slot's columns as it wants GPUs",
+			rowCount, im.slots*im.width),
 	}
 	fields[0].Group, fields[3].Group, fields[2].Filled = im.machine(), im.width, 1+jobFilled
 	if im.seen != nil {
@@ -132,9 +140,9 @@ func (im *Image) Fields() []env.Field {
 	return fields
 }
 
-// machine returns how many columns of the cluster image are one machine's. Where machines differ in size it is the largest
-// number of columns that divides all of them, so that no group spans two machines. A column that is a whole machine, or a
-// GPU of a counter, which has no machines, is a group by itself.
+// machine returns how many columns of the cluster image are one machine's. Where machines differ in size it is the
+// largest number of columns that divides all of them, so that no group spans two machines. A column that is a whole
+// machine, or a GPU of a counter, which has no machines, is a group by itself.
 func (im *Image) machine() int {
 	if im.perCol || im.c.Pool() {
 		return 1
@@ -468,7 +476,8 @@ func (p *Placements) plainOf(v *sim.View, j sim.Job, n int) (gpus []cluster.GPU,
 	return x.gpus, x.cost
 }
 
-func (x *placed) find(rule cluster.Placement, c *cluster.Cluster, r *cluster.Request) (gpus []cluster.GPU, cost float64) {
+func (x *placed) find(rule cluster.Placement, c *cluster.Cluster,
+	r *cluster.Request) (gpus []cluster.GPU, cost float64) {
 	x.gpus, x.ok = rule.Place(c, r, x.gpus)
 	x.cost = c.Cost(x.gpus)
 	if !x.ok {

@@ -27,7 +27,8 @@ func job(id string, submit, work time.Duration, gpus int) traces.Job {
 }
 
 // begin returns the environment over window 0 of jobs, on a linear axis of 10 s a row, with an empty machine.
-func begin(t testing.TB, spec cluster.Spec, jobs []traces.Job, change func(c *jobselect.Config)) (*sched.Env, *env.TimeStep) {
+func begin(t testing.TB, spec cluster.Spec, jobs []traces.Job, change func(c *jobselect.Config)) (*sched.Env,
+	*env.TimeStep) {
 	t.Helper()
 	cfg := jobselect.DefaultConfig()
 	cfg.Window, cfg.Warm, cfg.Load, cfg.Comm, cfg.Visible, cfg.MaxGPUs = len(jobs), 0, 0, "none", 2, 2
@@ -122,7 +123,9 @@ func l(d time.Duration) float64 { return math.Log1p(d.Minutes()) / math.Log1p(14
 // s) and D (2 GPUs, 60 s) are in the two slots.
 func TestObservationByHand(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}}
-	e, ts := begin(t, spec, []traces.Job{job("A", 0, 35*second, 2), job("B", 0, 50*second, 1), job("C", 0, 20*second, 1), job("D", 0, 60*second, 2)},
+	e, ts := begin(t, spec,
+		[]traces.Job{job("A", 0, 35*second, 2), job("B", 0, 50*second, 1), job("C", 0, 20*second, 1),
+			job("D", 0, 60*second, 2)},
 		func(*jobselect.Config) {})
 	var names []string
 	for _, f := range e.Spec().Obs {
@@ -166,14 +169,16 @@ func TestObservationByHand(t *testing.T) {
 
 	step(t, e, 0, ts) // B takes one GPU of machine 1; D waits until A ends at 35 s
 	want(t, "cluster", bars(t, field(t, e, ts, "cluster")), 0, 0, 3.5, 0)
-	want(t, "jobs", wide(field(t, e, ts, "jobs")), 1, l(35*second), 0.5, l(60*second), l(30*second), md, dbatch, 0.8/1.05, 0.8/1.05, 1,
+	want(t, "jobs", wide(field(t, e, ts, "jobs")), 1, l(35*second), 0.5, l(60*second), l(30*second), md, dbatch, 0.8/1.05,
+		0.8/1.05, 1,
 		0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
 // The mean rate is below 1 if a gang is spread out; the cost shown is that of where the gang would be placed.
 func TestDistanceShows(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{GPUs: 1}}}}}
-	e, ts := begin(t, spec, []traces.Job{job("A", 0, 100*second, 2), job("B", 5*second, second, 1)}, func(c *jobselect.Config) { c.Comm = "tree" })
+	e, ts := begin(t, spec, []traces.Job{job("A", 0, 100*second, 2), job("B", 5*second, second, 1)},
+		func(c *jobselect.Config) { c.Comm = "tree" })
 	// The two machines in two racks are the only choice, so best and worst cost are the same.
 	want(t, "jobs", wide(field(t, e, ts, "jobs"))[7:10], 1, 1, 1)
 	spec = cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2}, {GPUs: 1}}}}}
@@ -208,8 +213,10 @@ func TestOverrunsDouble(t *testing.T) {
 
 // Without estimates, the time run replaces the remaining time, and the time waited replaces e.
 func TestNoEstimates(t *testing.T) {
-	e, ts := begin(t, cluster.Spec{Pool: 3}, []traces.Job{job("A", 0, 1000*second, 1), job("B", 5*second, 70*second, 1), job("C", 10*second, second, 2),
-		job("D", 20*second, second, 1), job("E", 25*second, second, 2), job("F", 30*second, second, 1)}, func(c *jobselect.Config) { c.Estimates = sim.MustEstimates("none") })
+	e, ts := begin(t, cluster.Spec{Pool: 3},
+		[]traces.Job{job("A", 0, 1000*second, 1), job("B", 5*second, 70*second, 1), job("C", 10*second, second, 2),
+			job("D", 20*second, second, 1), job("E", 25*second, second, 2), job("F", 30*second, second, 1)},
+		func(c *jobselect.Config) { c.Estimates = sim.MustEstimates("none") })
 	step(t, e, 0, ts)
 	for range 4 {
 		step(t, e, 2, ts) // wait for C, D, E, F
@@ -233,7 +240,9 @@ func TestSharedGPUs(t *testing.T) {
 		return j
 	}
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1}}}}}
-	e, ts := begin(t, spec, []traces.Job{share("A", 25*second, 300), share("B", 40*second, 300), share("C", 5*second, 300), share("D", 9*second, 200)},
+	e, ts := begin(t, spec,
+		[]traces.Job{share("A", 25*second, 300), share("B", 40*second, 300), share("C", 5*second, 300),
+			share("D", 9*second, 200)},
 		func(c *jobselect.Config) { c.Slots, c.Visible = "oldest", 4 })
 	want(t, "shares", []float64{float64(field(t, e, ts, "jobs")[2]), float64(field(t, e, ts, "jobs")[32])}, 0.3, 0.2)
 	for _, rows := range []float64{2.5, 4} { // A, B
@@ -250,7 +259,8 @@ func TestSharedGPUs(t *testing.T) {
 
 // On a pool the running jobs are side by side in order of start.
 func TestCounter(t *testing.T) {
-	e, ts := begin(t, cluster.Spec{Pool: 5}, []traces.Job{job("A", 0, 30*second, 1), job("B", 0, 20*second, 2), job("C", 0, 50*second, 1), job("D", 0, second, 2)},
+	e, ts := begin(t, cluster.Spec{Pool: 5},
+		[]traces.Job{job("A", 0, 30*second, 1), job("B", 0, 20*second, 2), job("C", 0, 50*second, 1), job("D", 0, second, 2)},
 		func(c *jobselect.Config) { c.Slots, c.Visible = "oldest", 4 })
 	step(t, e, 1, ts) // B
 	step(t, e, 0, ts) // A
@@ -261,8 +271,11 @@ func TestCounter(t *testing.T) {
 
 // Above 512 GPUs there is one column per machine: the mean of its GPUs' bars.
 func TestWideClusters(t *testing.T) {
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}, {Count: 1, GPUs: 0}, {Count: 64, GPUs: 8}}}}}
-	jobs := []traces.Job{job("A", 0, 30*second, 4), job("B", 0, 190*second, 2), job("C", 0, 1000*second, 8), job("D", 0, second, 510)}
+	spec := cluster.Spec{
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}, {Count: 1, GPUs: 0},
+			{Count: 64, GPUs: 8}}}}}
+	jobs := []traces.Job{job("A", 0, 30*second, 4), job("B", 0, 190*second, 2), job("C", 0, 1000*second, 8),
+		job("D", 0, second, 510)}
 	e, ts := begin(t, spec, jobs, func(c *jobselect.Config) {
 		c.Slots, c.Visible, c.MaxGPUs, c.Placement = "oldest", 4, 1024, "best-fit"
 	})
@@ -284,7 +297,8 @@ func TestWideClusters(t *testing.T) {
 		j.GPUMilli = 400
 		shares = append(shares, j)
 	}
-	spec = cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "x"}, {Count: 64, GPUs: 8}}}}}
+	spec = cluster.Spec{
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "x"}, {Count: 64, GPUs: 8}}}}}
 	for i := range shares {
 		shares[i].GPUTypes = []string{"x"}
 	}
@@ -313,7 +327,8 @@ func TestBounds(t *testing.T) {
 		for _, spec := range []cluster.Spec{{Pool: 12}, {Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}},
 			{Racks: []cluster.RackSpec{{Count: 3, Nodes: []cluster.NodeSpec{{Count: 100, GPUs: 2}}}}}} {
 			e, ts := begin(t, spec, jobs[:280], func(c *jobselect.Config) { // with the other 120 they are 70 %
-				c.Estimates, c.Visible, c.MaxGPUs, c.TimeAxis, c.Comm, c.Window = sim.MustEstimates(estimates), 10, 8, "log", "tree", 200
+				c.Estimates, c.Visible, c.MaxGPUs, c.TimeAxis, c.Comm, c.Window = sim.MustEstimates(estimates), 10, 8, "log",
+					"tree", 200
 			})
 			for !ts.Kind.Last() {
 				a := r.IntN(11)

@@ -2,9 +2,9 @@ package encode
 
 import "math"
 
-// Every observation has some ten values of L, and the logarithms of package math were a tenth of a step's time. quickL gives
-// the same float32: it computes L with an error of less than 2^-43 of its value, and is sure of the result if every number
-// within 2^-40 of it rounds to the same float32, which one number in some 30,000 does not.
+// Every observation has some ten values of L, and the logarithms of package math were a tenth of a step's time. quickL
+// gives the same float32: it computes L with an error of less than 2^-43 of its value, and is sure of the result if
+// every number within 2^-40 of it rounds to the same float32, which one number in some 30,000 does not.
 
 const (
 	quickBits = 6 // leading bits of the mantissa that choose an interval

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The quick logarithm gives the float32 of the slow one or none, at random times of every length, whole minutes, and on both
-// sides of each interval of its table. It gives nearly all.
+// The quick logarithm gives the float32 of the slow one or none, at random times of every length, whole minutes, and on
+// both sides of each interval of its table. It gives nearly all.
 func TestQuickLogarithmsAreExact(t *testing.T) {
 	r := drawn(t, 5)
 	given, all := 0, 0

@@ -54,10 +54,11 @@ const (
 // mostStops is the number of stops of a job that is the value 1.
 const mostStops = 32
 
-// NewRunning returns e with a table of rows gangs on a cluster of gpus GPUs. seen are the forecasts that e shows, nil = none.
-// The names of e's fields must be before "running".
+// NewRunning returns e with a table of rows gangs on a cluster of gpus GPUs. seen are the forecasts that e shows, nil =
+// none. The names of e's fields must be before "running".
 func NewRunning(e sched.Encoder, rows, gpus int, seen *Forecasts, cost StopCost) *Running {
-	r := &Running{Encoder: e, rows: rows, row: runLen, gpus: float64(gpus), seen: seen, cost: cost, vcs: map[string]int32{}}
+	r := &Running{Encoder: e, rows: rows, row: runLen, gpus: float64(gpus), seen: seen, cost: cost,
+		vcs: map[string]int32{}}
 	for _, f := range e.Fields() {
 		r.at += f.Len()
 	}
@@ -75,8 +76,8 @@ const (
 	stopDoc = "L(time run so far); C(stops, 32)"
 )
 
-// Stopping adds to each slot of field jobs, at its end, for how long its job has run and how often it was stopped, for an
-// environment whose jobs can be stopped.
+// Stopping adds to each slot of field jobs, at its end, for how long its job has run and how often it was stopped, for
+// an environment whose jobs can be stopped.
 func (im *Image) Stopping() {
 	im.stops = true
 	im.job += stopLen
@@ -91,9 +92,11 @@ func (r *Running) Renew(s *sched.State, j sim.Job) {
 
 // Fields implements sched.Encoder.
 func (r *Running) Fields() []env.Field {
-	f := env.Field{Name: "running", Shape: []int{r.rows, r.row}, High: 1, Unit: "fraction", Filled: 1 + runFilled, Doc: "by running gang: filled; n/G; L(time since its start); " +
-		"L(time run in all); L(time left); L(time left·n/G); share of the running gangs that are smaller; rate; share of the held GPUs that its virtual cluster holds; " +
-		"L(cost of a stop); C(stops, 32); may be stopped"}
+	f := env.Field{Name: "running", Shape: []int{r.rows, r.row}, High: 1, Unit: "fraction", Filled: 1 + runFilled,
+		Doc: "by running gang: filled; n/G; L(time since its start); " +
+			"L(time run in all); L(time left); L(time left·n/G); share of the running gangs that are smaller; rate; share of " +
+			"the held GPUs that its virtual cluster holds; " +
+			"L(cost of a stop); C(stops, 32); may be stopped"}
 	if r.seen != nil {
 		f.Doc += "; " + ForecastDoc
 	}
@@ -185,8 +188,8 @@ func (r *Running) Encode(dst []float32, s *sched.State) {
 	}
 }
 
-// count counts what runs: the GPUs of each virtual cluster, and the gangs of at most so many GPUs. It returns the GPUs of
-// all.
+// count counts what runs: the GPUs of each virtual cluster, and the gangs of at most so many GPUs. It returns the GPUs
+// of all.
 func (r *Running) count(s *sched.State) (all float64) {
 	clear(r.held)
 	clear(r.size)

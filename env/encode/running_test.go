@@ -14,10 +14,11 @@ import (
 	"clustergym/traces"
 )
 
-// Gangs in a table by hand. On a counter of 8 GPUs A (2 GPUs, 100 s), B (1 GPU, 300 s) and C (4 GPUs, 60 s) start at 0; D
-// comes at 40 s. A and C have 120 and 80 GPU-seconds left then, B 260.
+// Gangs in a table by hand. On a counter of 8 GPUs A (2 GPUs, 100 s), B (1 GPU, 300 s) and C (4 GPUs, 60 s) start at 0;
+// D comes at 40 s. A and C have 120 and 80 GPU-seconds left then, B 260.
 func runningJobs() []traces.Job {
-	jobs := []traces.Job{job("A", 0, 100*second, 2), job("B", 0, 300*second, 1), job("C", 0, 60*second, 4), job("D", 40*second, second, 1)}
+	jobs := []traces.Job{job("A", 0, 100*second, 2), job("B", 0, 300*second, 1), job("C", 0, 60*second, 4),
+		job("D", 40*second, second, 1)}
 	jobs[0].VC, jobs[1].VC, jobs[2].VC = "x", "y", "x"
 	return jobs
 }
@@ -85,7 +86,8 @@ func TestTablesLeaveTheOtherFieldsAsTheyAre(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	var jobs []traces.Job
 	for i := range 40 {
-		jobs = append(jobs, job(string(rune('A'+i)), time.Duration(i)*20*second, time.Duration(1+r.IntN(600))*second, 1+r.IntN(2)))
+		jobs = append(jobs,
+			job(string(rune('A'+i)), time.Duration(i)*20*second, time.Duration(1+r.IntN(600))*second, 1+r.IntN(2)))
 	}
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}}
 	for _, forecast := range []string{"off", "on"} {
@@ -127,9 +129,11 @@ func TestTablesLeaveTheOtherFieldsAsTheyAre(t *testing.T) {
 func TestTablesDoNotDependOnTheCluster(t *testing.T) {
 	tables := func(c *jobselect.Config) { c.Images, c.Running = false, 4 }
 	small, _ := begin(t, cluster.Spec{Pool: 8}, runningJobs()[:1], tables)
-	for _, spec := range []cluster.Spec{{Pool: 4000}, {Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 20, GPUs: 8}}}}}} {
+	for _, spec := range []cluster.Spec{{Pool: 4000},
+		{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 20, GPUs: 8}}}}}} {
 		large, _ := begin(t, spec, runningJobs()[:1], func(c *jobselect.Config) { tables(c); c.MaxGPUs = 64 })
-		if !slices.EqualFunc(small.Spec().Obs, large.Spec().Obs, func(a, b env.Field) bool { return a.Name == b.Name && slices.Equal(a.Shape, b.Shape) }) {
+		if !slices.EqualFunc(small.Spec().Obs, large.Spec().Obs,
+			func(a, b env.Field) bool { return a.Name == b.Name && slices.Equal(a.Shape, b.Shape) }) {
 			t.Errorf("on %v: %v, want %v", spec, large.Spec().Obs, small.Spec().Obs)
 		}
 	}

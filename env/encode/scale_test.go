@@ -37,7 +37,8 @@ func TestBarsAgainstTheFormula(t *testing.T) {
 	for h := 1; h <= 20; h++ {
 		edges[h] = 60e9 * math.Pow(20160, float64(h-1)/19)
 	}
-	if math.Abs(edges[2]/60e9-1.68) > 0.01 || math.Abs(edges[19]/86400e9-8.3) > 0.05 || math.Abs(edges[20]/86400e9-14) > 1e-9 {
+	if math.Abs(edges[2]/60e9-1.68) > 0.01 || math.Abs(edges[19]/86400e9-8.3) > 0.05 ||
+		math.Abs(edges[20]/86400e9-14) > 1e-9 {
 		t.Fatalf("the edges are %v", edges)
 	}
 	linear := make([]float64, 21)

@@ -5,9 +5,9 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// stints are the gangs that run, as an observation needs them. They follow the run's events, so that encoding reads some ten
-// cache lines in place of five for every job: in a batch of environments what one of them has read is no longer in the
-// nearest cache when its turn comes again.
+// stints are the gangs that run, as an observation needs them. They follow the run's events, so that encoding reads
+// some ten cache lines in place of five for every job: in a batch of environments what one of them has read is no
+// longer in the nearest cache when its turn comes again.
 type stints struct {
 	on    bool    // every event of the run has been followed
 	order []int32 // places in list, in the order of View.Running
@@ -119,8 +119,8 @@ func (x *stints) stop(e *sim.Event) {
 	x.take(e, 0)
 }
 
-// update brings the bars up to date and returns the mean rate of the gangs, 1 if there are none. ok is false if the run has
-// not been followed; then nothing is known.
+// update brings the bars up to date and returns the mean rate of the gangs, 1 if there are none. ok is false if the run
+// has not been followed; then nothing is known.
 func (x *stints) update(s *sched.State, axis *Axis) (rate float64, ok bool) {
 	if !x.on || len(x.order) != len(s.View.Running()) {
 		return 0, false
@@ -157,8 +157,8 @@ func (g *stint) learn(s *sched.State, now int64) (left int64) {
 	return left
 }
 
-// draw draws the gangs into the columns of their GPUs. It reports whether it can: shared GPUs show their longest job, which
-// owner does not tell.
+// draw draws the gangs into the columns of their GPUs. It reports whether it can: shared GPUs show their longest job,
+// which owner does not tell.
 func (x *stints) draw(b bars) bool {
 	if x.owner == nil || x.share > 0 {
 		return false

@@ -23,13 +23,14 @@ func (w remembering) Predictor(sim.Estimates) (predict.Maker, error) {
 	return history.NewArchive(w.All()), nil
 }
 
-// An environment's encoder follows the run. What it writes is what an encoder writes that has seen nothing of the run and
-// looks everything up: after a warm-up, with wrong estimates that jobs outlive, with shared GPUs and without.
+// An environment's encoder follows the run. What it writes is what an encoder writes that has seen nothing of the run
+// and looks everything up: after a warm-up, with wrong estimates that jobs outlive, with shared GPUs and without.
 func TestFollowingARunChangesNothing(t *testing.T) {
 	seed := testseed.Or(1)
 	t.Logf("%s=%d", testseed.Key, seed)
 	r := rand.New(rand.NewPCG(seed, 4))
-	tree := cluster.Spec{Name: "tree", Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}, {Count: 1, GPUs: 3}}}}}
+	tree := cluster.Spec{Name: "tree",
+		Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}, {Count: 1, GPUs: 3}}}}}
 	for _, estimates := range []string{"exact", "trace", "noisy:1", "none", "history"} {
 		for _, x := range []struct {
 			spec    cluster.Spec
@@ -48,7 +49,8 @@ func TestFollowingARunChangesNothing(t *testing.T) {
 				}
 			}
 			cfg := jobselect.DefaultConfig()
-			cfg.Window, cfg.Warm, cfg.Estimates, cfg.Comm = 40, 30, sim.MustEstimates(estimates), []string{"none", "tree"}[r.IntN(2)]
+			cfg.Window, cfg.Warm, cfg.Estimates, cfg.Comm = 40, 30, sim.MustEstimates(estimates),
+				[]string{"none", "tree"}[r.IntN(2)]
 			cfg.Forecast = "off"
 			cfg.Visible, cfg.MaxGPUs = []int{4, 10, 64}[r.IntN(3)], []int{6, 8, 20}[r.IntN(3)] // rows short and long
 			if cfg.Preempt = x.preempt; x.preempt {
@@ -93,7 +95,8 @@ func TestFollowingARunChangesNothing(t *testing.T) {
 						got := field(t, e, ts, name)
 						for i, v := range got {
 							if v != want[at+i] && (name != "jobs" || !x.preempt) { // with preemption jobs has more numbers
-								t.Fatalf("estimates %s, cluster %s, %d of 10 jobs share GPUs, preempt %v: after %d steps number %d of field %s is %v, want %v",
+								t.Fatalf(
+									"estimates %s, cluster %s, %d of 10 jobs share GPUs, preempt %v: after %d steps number %d of field %s is %v, want %v",
 									estimates, x.spec.Name, x.shares, x.preempt, n, i, name, v, want[at+i])
 							}
 						}

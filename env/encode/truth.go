@@ -6,8 +6,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Truth adds to an encoder what a policy may not know and a critic in training may (an asymmetric critic: Pinto et al. 2018,
-// arXiv 1710.06542): field truth, behind the encoder's own. It does not allocate in steady state.
+// Truth adds to an encoder what a policy may not know and a critic in training may (an asymmetric critic: Pinto et al.
+// 2018, arXiv 1710.06542): field truth, behind the encoder's own. It does not allocate in steady state.
 type Truth struct {
 	sched.Encoder
 	at      int // elements of the encoder's own fields
@@ -30,8 +30,8 @@ const (
 	truthLen
 )
 
-// NewTruth returns e with the field, for K slots, episodes of window counted jobs and a cluster of gpus GPUs. The names of e's
-// fields must be before "truth".
+// NewTruth returns e with the field, for K slots, episodes of window counted jobs and a cluster of gpus GPUs. The names
+// of e's fields must be before "truth".
 func NewTruth(e sched.Encoder, k, window, gpus int) *Truth {
 	t := &Truth{Encoder: e, slots: k, window: window, gpus: float64(gpus)}
 	for _, f := range e.Fields() {
@@ -49,8 +49,10 @@ func (t *Truth) Renew(s *sched.State, j sim.Job) {
 
 // Fields implements sched.Encoder.
 func (t *Truth) Fields() []env.Field {
-	return append(t.Encoder.Fields(), env.Field{Name: "truth", Shape: []int{truthLen + t.slots}, High: 1, Unit: "fraction", Critic: true,
-		Doc: "for critics: share of the window's jobs still to come; L(true work·n/G left) of waiting and of running jobs; L(true work left) by slot"})
+	return append(t.Encoder.Fields(),
+		env.Field{Name: "truth", Shape: []int{truthLen + t.slots}, High: 1, Unit: "fraction", Critic: true,
+			Doc: "for critics: share of the window's jobs still to come; L(true work·n/G left) of waiting and of running " +
+				"jobs; L(true work left) by slot"})
 }
 
 // Reset implements sched.Encoder.

@@ -11,8 +11,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// What critics may know, by hand: on a counter of 8 GPUs A (2 GPUs, 100 s), B (1, 300 s) and C (4, 60 s) come at 0 and start; D (1,
-// 1 s) comes at 40 s and waits. Without estimates, the policy's own fields know none of it.
+// What critics may know, by hand: on a counter of 8 GPUs A (2 GPUs, 100 s), B (1, 300 s) and C (4, 60 s) come at 0 and
+// start; D (1, 1 s) comes at 40 s and waits. Without estimates, the policy's own fields know none of it.
 func TestTruthByHand(t *testing.T) {
 	for _, estimates := range []string{"exact", "none"} {
 		e, ts := begin(t, cluster.Spec{Pool: 8}, runningJobs(), func(c *jobselect.Config) {
@@ -24,7 +24,8 @@ func TestTruthByHand(t *testing.T) {
 		}
 		area := func(gpuSeconds float64) float64 { return math.Log1p(gpuSeconds/8/60) / math.Log1p(14*24*60) }
 		// One job of four is still to come.
-		want(t, "at first", wide(field(t, e, ts, "truth")), 0.25, area(200+300+240), 0, l(100*second), l(300*second), l(60*second), 0)
+		want(t, "at first", wide(field(t, e, ts, "truth")), 0.25, area(200+300+240), 0, l(100*second), l(300*second),
+			l(60*second), 0)
 		step(t, e, 0, ts)
 		want(t, "A runs", wide(field(t, e, ts, "truth")), 0.25, area(300+240), area(200), l(300*second), l(60*second), 0, 0)
 		step(t, e, 0, ts)
@@ -35,7 +36,8 @@ func TestTruthByHand(t *testing.T) {
 
 // The fields that policies see are the same with and without the field for critics.
 func TestTruthChangesNothingElse(t *testing.T) {
-	plain, a := begin(t, cluster.Spec{Pool: 8}, runningJobs(), func(c *jobselect.Config) { c.Visible, c.MaxGPUs, c.Running = 4, 4, 3 })
+	plain, a := begin(t, cluster.Spec{Pool: 8}, runningJobs(),
+		func(c *jobselect.Config) { c.Visible, c.MaxGPUs, c.Running = 4, 4, 3 })
 	told, b := begin(t, cluster.Spec{Pool: 8}, runningJobs(), func(c *jobselect.Config) {
 		c.Visible, c.MaxGPUs, c.Running, c.Privileged = 4, 4, 3, true
 	})

@@ -135,8 +135,8 @@ func (s *suite) renderingOnlyLooks() error {
 	return nil
 }
 
-// paintingOnlyLooks paints the first steps and then every 32nd, because pictures are large. A picture must be as env.Painter
-// says: of the state alone, every pixel set. Those of an episode must differ, else they show nothing.
+// paintingOnlyLooks paints the first steps and then every 32nd, because pictures are large. A picture must be as
+// env.Painter says: of the state alone, every pixel set. Those of an episode must differ, else they show nothing.
 func (s *suite) paintingOnlyLooks() error {
 	e := s.first()
 	p, ok := e.(env.Painter)

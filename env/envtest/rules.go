@@ -45,13 +45,15 @@ func (s *suite) episodesKeepToTheSpec() error {
 	}
 	for i, f := range s.spec.Info {
 		if atEnd[i] && !before[i] && !f.Metric {
-			return fmt.Errorf("info %q is known only with last steps: want it to be a Metric, so that clients get it with them", f.Name)
+			return fmt.Errorf("info %q is known only with last steps: want it to be a Metric, so that clients get it with them",
+				f.Name)
 		}
 	}
 	return nil
 }
 
-// emptyRowsAreAlike checks the rows that a table's column Filled says are empty: as they hold nothing, they all look the same.
+// emptyRowsAreAlike checks the rows that a table's column Filled says are empty: as they hold nothing, they all look
+// the same.
 func emptyRowsAreAlike(sp env.Spec, ts *env.TimeStep, empty [][]float32) error {
 	at := 0
 	for i, f := range sp.Obs {
@@ -64,7 +66,8 @@ func emptyRowsAreAlike(sp env.Spec, ts *env.TimeStep, empty [][]float32) error {
 			row := x[r*w : (r+1)*w]
 			switch v := row[f.Filled-1]; {
 			case v < 0:
-				return fmt.Errorf("observation %q: column %d, which says that row %d is filled, is %v, want at least 0", f.Name, f.Filled-1, r, v)
+				return fmt.Errorf("observation %q: column %d, which says that row %d is filled, is %v, want at least 0", f.Name,
+					f.Filled-1, r, v)
 			case v > 0:
 			case empty[i] == nil:
 				empty[i] = slices.Clone(row)
@@ -108,7 +111,8 @@ func (s *suite) stepNeedsAnEpisode() error {
 		}
 		before := clone(last)
 		for range 2 { // the refusal itself must not begin anything
-			if err := refused("Step after the end", e.Step(ctx, s.anyAction(), last), env.ErrResetNeeded, last, before); err != nil {
+			if err := refused("Step after the end", e.Step(ctx, s.anyAction(), last), env.ErrResetNeeded, last, before); err !=
+				nil {
 				return err
 			}
 		}
@@ -231,10 +235,12 @@ func (s *suite) cancelledContextChangesNothing() error {
 	}
 	litter(ts)
 	before := clone(ts)
-	if err := refused("Reset with a cancelled context", e.Reset(cancelled, s.episode(0), ts), context.Canceled, ts, before); err != nil {
+	if err := refused("Reset with a cancelled context", e.Reset(cancelled, s.episode(0), ts), context.Canceled, ts,
+		before); err != nil {
 		return err
 	}
-	if err := refused("Step after a failed Reset", e.Step(context.Background(), s.anyAction(), ts), env.ErrResetNeeded, ts, before); err != nil {
+	if err := refused("Step after a failed Reset", e.Step(context.Background(), s.anyAction(), ts), env.ErrResetNeeded, ts,
+		before); err != nil {
 		return err
 	}
 	return s.repeat(e, s.episode(0), want)
@@ -270,7 +276,8 @@ func (s *suite) closedIsClosed() error {
 		if _, err := snapper.AppendSnapshot(nil); !errors.Is(err, env.ErrClosed) {
 			return fmt.Errorf("AppendSnapshot after Close: error is %v, want %v", err, env.ErrClosed)
 		}
-		if err := refused("RestoreSnapshot after Close", snapper.RestoreSnapshot(blob, ts), env.ErrClosed, ts, before); err != nil {
+		if err := refused("RestoreSnapshot after Close", snapper.RestoreSnapshot(blob, ts), env.ErrClosed, ts, before); err !=
+			nil {
 			return err
 		}
 	}

@@ -104,7 +104,8 @@ func (s *suite) saveAndContinue(e env.Env, saver env.Snapshotter, ep env.Episode
 			return fmt.Errorf("going on from %s: %w", state, err)
 		}
 		if ts.Kind.Last() {
-			if err := refused("Step after the restored end", fresh.Step(context.Background(), s.anyAction(), ts), env.ErrResetNeeded, ts, clone(ts)); err != nil {
+			if err := refused("Step after the restored end", fresh.Step(context.Background(), s.anyAction(), ts),
+				env.ErrResetNeeded, ts, clone(ts)); err != nil {
 				return err
 			}
 		}

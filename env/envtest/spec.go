@@ -63,7 +63,8 @@ func fieldsAreSane(sp *env.Spec, bad func(format string, args ...any)) {
 			bad("observation %q: bounds [%v, %v]", f.Name, f.Low, f.High)
 		}
 		if f.Filled < 0 || f.Filled > 0 && (len(f.Shape) != 2 || f.Filled > f.Shape[1]) {
-			bad("observation %q of shape %v: Filled is %d, want 0 or 1 + a column of a table [rows, columns]", f.Name, f.Shape, f.Filled)
+			bad("observation %q of shape %v: Filled is %d, want 0 or 1 + a column of a table [rows, columns]", f.Name, f.Shape,
+				f.Filled)
 		}
 		if i > 0 && sp.Obs[i-1].Critic && !f.Critic {
 			bad("observation %q, which policies see, stands after %q, which is for critics", f.Name, sp.Obs[i-1].Name)

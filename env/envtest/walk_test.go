@@ -49,8 +49,9 @@ func newWalk(fault string) *walk {
 			{Name: "masked", Shape: []int{3}, Low: 0, High: 1, Unit: "one-hot"},
 			{Name: "x", Shape: []int{1, 2}, Low: -100, High: 100},
 		},
-		Action:   env.ActionSpec{Sizes: []int{3, 2}, Low: []float32{-1}, High: []float32{1}},
-		Info:     []env.Field{{Name: "steps", Low: 0, High: walkSteps}, {Name: "unknown"}, {Name: "end", High: 100, Metric: true}},
+		Action: env.ActionSpec{Sizes: []int{3, 2}, Low: []float32{-1}, High: []float32{1}},
+		Info: []env.Field{{Name: "steps", Low: 0, High: walkSteps}, {Name: "unknown"},
+			{Name: "end", High: 100, Metric: true}},
 		MaxSteps: walkSteps, Solved: math.NaN(), NoOp: -1,
 	}}
 	switch fault {
@@ -389,7 +390,8 @@ func (w *walk) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 		(kind == 0) != (steps == 0) || kind == 0 && reward != 0 || steps == walkSteps && kind < 2 {
 		return fmt.Errorf("%w: impossible", env.ErrSnapshot)
 	}
-	w.pcg, w.x, w.tilt, w.reward, w.steps, w.kind, w.masked, w.begun = pcg, x, tilt, reward, steps, env.Kind(kind), masked, true
+	w.pcg, w.x, w.tilt, w.reward, w.steps, w.kind, w.masked, w.begun = pcg, x, tilt, reward, steps, env.Kind(kind), masked,
+		true
 	w.fill(ts)
 	return nil
 }

@@ -15,12 +15,13 @@ const ID = "GPUPick-v1"
 
 // Config holds the settings. A change of a default that changes returns gets a new version.
 type Config struct {
-	Gamma     float64       `yaml:"gamma"`     // discount of a step, reported as info.discount
-	Window    int           `yaml:"window"`    // jobs of an episode
-	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
-	MaxGPUs   int           `yaml:"max_gpus"`  // M, the largest gang; larger jobs are left out of the workload
-	Comm      string        `yaml:"comm"`      // how its placement slows a gang down: none or tree
-	Estimates sim.Estimates `yaml:"estimates"` // what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
+	Gamma   float64 `yaml:"gamma"`    // discount of a step, reported as info.discount
+	Window  int     `yaml:"window"`   // jobs of an episode
+	Load    float64 `yaml:"load"`     // offered load to which submit times are stretched; 0 = as recorded
+	MaxGPUs int     `yaml:"max_gpus"` // M, the largest gang; larger jobs are left out of the workload
+	Comm    string  `yaml:"comm"`     // how its placement slows a gang down: none or tree
+	// what is known of run times: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
+	Estimates sim.Estimates `yaml:"estimates"`
 	Idle      bool          `yaml:"idle"`      // the agent may make a job wait, up to MaxSteps
 	MaxSteps  int           `yaml:"max_steps"` // with idle: truncate after this many steps; 0 = never
 	TimeAxis  string        `yaml:"time_axis"` // log or linear: of busy
@@ -35,7 +36,8 @@ type Config struct {
 // DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
 	return Config{
-		Gamma: 0.99, Window: 30, Load: 1.1, MaxGPUs: 8, Comm: "tree", Estimates: sim.Estimates{Mode: sim.EstimateExact}, MaxSteps: 800, TimeAxis: "log",
+		Gamma: 0.99, Window: 30, Load: 1.1, MaxGPUs: 8, Comm: "tree", Estimates: sim.Estimates{Mode: sim.EstimateExact},
+		MaxSteps: 800, TimeAxis: "log",
 		Row: 241500 * time.Millisecond, Forecast: sched.ForecastAuto,
 	}
 }
@@ -45,7 +47,8 @@ func (c *Config) Validate() error {
 	var l fault.List
 	l.Add(c.Gamma > 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number above 0 and up to 1")
 	l.Add(c.Window >= 1 && c.Window <= 1<<20, "window", c.Window, "1 to 1048576 jobs")
-	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
+	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load,
+		"0 (as recorded), or 0.01 to 100 times the cluster")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
 	l.Add(!c.Estimates.IsZero(), "estimates", c.Estimates.String(), sim.EstimatesWanted)

@@ -48,12 +48,14 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	g.picks = newPicks(&g.cfg, est, c)
 	g.picks.seen = encode.ForecastsOf(cfg.Forecast, est, c.GPUs())
 	common := sched.DefaultConfig()
-	common.Gamma, common.Window, common.Warm, common.Load, common.Estimates, common.Forecast = cfg.Gamma, cfg.Window, 0, cfg.Load, cfg.Estimates, cfg.Forecast
+	common.Gamma, common.Window, common.Warm, common.Load, common.Estimates, common.Forecast = cfg.Gamma, cfg.Window, 0,
+		cfg.Load, cfg.Estimates, cfg.Forecast
 	if cfg.Idle {
 		common.MaxSteps = cfg.MaxSteps
 	}
 	e, err := sched.New(common, sched.Parts{
-		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Windows: w, Part: part, MaxGPUs: cfg.MaxGPUs, Cold: true, PerStep: true, Starts: true,
+		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Windows: w, Part: part, MaxGPUs: cfg.MaxGPUs, Cold: true,
+		PerStep: true, Starts: true,
 		Slots: g, Encoder: encoder{g}, Actions: g, Score: &closeness{},
 	})
 	return &Env{e, g}, err
@@ -216,7 +218,8 @@ var _ sched.Score = (*closeness)(nil)
 func (*closeness) Fields() []env.Field {
 	inf := float32(math.Inf(1))
 	return []env.Field{
-		{Name: "closeness", High: 1, Unit: "fraction", Doc: "mean of 1 − (cost − best)/(worst − best) over the jobs placed, 0 for those of one GPU", Metric: true},
+		{Name: "closeness", High: 1, Unit: "fraction",
+			Doc: "mean of 1 − (cost − best)/(worst − best) over the jobs placed, 0 for those of one GPU", Metric: true},
 		{Name: "comm_cost", High: inf, Unit: "tree cost", Doc: "mean communication cost of the jobs placed", Metric: true},
 		{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
 		{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end", Metric: true},

@@ -21,7 +21,8 @@ var ctx = context.Background()
 
 // tree is 2 racks of 4 machines with 4 GPUs.
 func tree() cluster.Spec {
-	return cluster.Spec{Name: "tree", Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}}
+	return cluster.Spec{Name: "tree",
+		Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}}
 }
 
 // windows are the jobs of every episode.
@@ -128,7 +129,8 @@ func TestClosestBIsBestOnAnEmptyTree(t *testing.T) {
 
 // A job of 30 GPUs, then one of 4, which must wait for it although a third would fit.
 func TestJobsStartInOrderOfSubmit(t *testing.T) {
-	e, ts := open(t, plain(), job(0, 100*time.Second, 30), job(time.Second, 10*time.Second, 4), job(2*time.Second, 10*time.Second, 1))
+	e, ts := open(t, plain(), job(0, 100*time.Second, 30), job(time.Second, 10*time.Second, 4),
+		job(2*time.Second, 10*time.Second, 1))
 	for g := range 30 {
 		pick(t, e, g, ts)
 	}
@@ -143,7 +145,8 @@ func TestJobsStartInOrderOfSubmit(t *testing.T) {
 		t.Errorf("reward %v after %v, kind %v", ts.Reward, ts.Elapsed, ts.Kind)
 	}
 	pick(t, e, 4, ts)
-	if ts.Kind != env.Terminated || math.Abs(ts.Info[gpupick.InfoWait]-(0+99+98)/3.) > 1e-9 || ts.Info[gpupick.InfoMakespan] != 110 {
+	if ts.Kind != env.Terminated || math.Abs(ts.Info[gpupick.InfoWait]-(0+99+98)/3.) > 1e-9 ||
+		ts.Info[gpupick.InfoMakespan] != 110 {
 		t.Errorf("kind %v, wait %v, makespan %v", ts.Kind, ts.Info[gpupick.InfoWait], ts.Info[gpupick.InfoMakespan])
 	}
 }
@@ -178,10 +181,13 @@ func TestContract(t *testing.T) {
 		jobs = append(jobs, job(at, time.Duration(1+r.IntN(4000))*time.Second, 1+r.IntN(8)))
 	}
 	for name, change := range map[string]func(c *gpupick.Config){
-		"default":               func(*gpupick.Config) {},
-		"idle, linear, no tree": func(c *gpupick.Config) { c.Idle, c.TimeAxis, c.Comm, c.MaxSteps = true, "linear", "none", 60 },
-		"a row of each GPU":     func(c *gpupick.Config) { c.Table = true },
-		"blind":                 func(c *gpupick.Config) { c.Estimates, c.Load = sim.MustEstimates("none"), 0 },
+		"default": func(*gpupick.Config) {},
+		"idle, linear, no tree": func(c *gpupick.Config) {
+			c.Idle, c.TimeAxis, c.Comm, c.MaxSteps = true, "linear", "none",
+				60
+		},
+		"a row of each GPU": func(c *gpupick.Config) { c.Table = true },
+		"blind":             func(c *gpupick.Config) { c.Estimates, c.Load = sim.MustEstimates("none"), 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := gpupick.DefaultConfig()
@@ -216,10 +222,12 @@ func TestFaultsAreAllTold(t *testing.T) {
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)
 	}
-	if got, want := strings.Join(keys, " "), "gamma window load max_gpus comm estimates max_steps time_axis row forecast"; got != want {
+	if got, want := strings.Join(keys, " "),
+		"gamma window load max_gpus comm estimates max_steps time_axis row forecast"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if _, err := gpupick.New(gpupick.DefaultConfig(), cluster.Spec{Pool: 8}, windows(nil), traces.Training); err == nil || !strings.Contains(err.Error(), "a counter of 8 GPUs has no machines") {
+	if _, err := gpupick.New(gpupick.DefaultConfig(), cluster.Spec{Pool: 8}, windows(nil), traces.Training); err == nil ||
+		!strings.Contains(err.Error(), "a counter of 8 GPUs has no machines") {
 		t.Errorf("a counter: %v", err)
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Picks are the GPUs that are being picked for one job: which of the others are legal, and what an agent sees. The environment
-// has one; with another, an agent of the environment can pick GPUs wherever jobs start. Not safe for concurrent use.
+// Picks are the GPUs that are being picked for one job: which of the others are legal, and what an agent sees. The
+// environment has one; with another, an agent of the environment can pick GPUs wherever jobs start. Not safe for
+// concurrent use.
 type Picks struct {
 	cfg  *Config
 	est  sim.Estimates
@@ -32,8 +33,8 @@ type Picks struct {
 	sizes  []int32 // GPUs of a rack
 }
 
-// NewPicks returns picks in a cluster like c, with the observations of cfg. What is known of run times is that of an episode
-// whose seed is seed. Forecasts must not be shown.
+// NewPicks returns picks in a cluster like c, with the observations of cfg. What is known of run times is that of an
+// episode whose seed is seed. Forecasts must not be shown.
 func NewPicks(cfg *Config, c *cluster.Cluster, seed uint64) (*Picks, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -43,7 +44,10 @@ func NewPicks(cfg *Config, c *cluster.Cluster, seed uint64) (*Picks, error) {
 	}
 	est := cfg.Estimates
 	if cfg.Forecast.Shown(est) {
-		return nil, fmt.Errorf("%s: got forecast %s with estimates %s, want off: picks see no arrivals, from which forecasts are learned", ID, cfg.Forecast, cfg.Estimates)
+		return nil,
+			fmt.Errorf(
+				"%s: got forecast %s with estimates %s, want off: picks see no arrivals, from which forecasts are learned", ID,
+				cfg.Forecast, cfg.Estimates)
 	}
 	est.Seed = seed
 	return newPicks(cfg, est, c), nil
@@ -53,7 +57,9 @@ func newPicks(cfg *Config, est sim.Estimates, c *cluster.Cluster) *Picks {
 	gpus, nodes, racks := c.GPUs(), c.Nodes(), c.Racks()
 	p := &Picks{
 		cfg: cfg, est: est, job: -1, taken: make([]bool, gpus), onNode: make([]int32, nodes), onRack: make([]int32, racks),
-		busy: make([]float32, gpus), ends: make([]float32, nodes), room: make([]int32, nodes), inRack: make([]int32, racks), sizes: make([]int32, racks),
+		busy: make([]float32,
+			gpus), ends: make([]float32, nodes), room: make([]int32, nodes), inRack: make([]int32, racks), sizes: make([]int32,
+			racks),
 	}
 	for n := range nodes {
 		from, to := c.NodeGPUs(n)
@@ -166,12 +172,16 @@ func (p *Picks) Fields() []env.Field {
 	}
 	of := env.Field{Name: "job", Shape: []int{job}, High: 1, Unit: "fraction", Doc: doc}
 	if p.cfg.Table {
-		return []env.Field{of, {Name: "table", Shape: []int{gpus, rowLen}, High: 1, Unit: "fraction", Doc: "by GPU: can be picked; picked; remaining time of its job: " + left +
-			"; of its machine and of its rack each: usable GPUs/all, those picked for this job/n, min(1, usable/missing), usable beyond the missing/all; " +
-			"what its pick adds to the communication cost/0.775; mean remaining time on its machine"}}
+		return []env.Field{of,
+			{Name: "table", Shape: []int{gpus, rowLen}, High: 1, Unit: "fraction",
+				Doc: "by GPU: can be picked; picked; remaining time of its job: " + left +
+					"; of its machine and of its rack each: usable GPUs/all, those picked for this job/n, min(1, usable/missing), " +
+					"usable beyond the missing/all; " +
+					"what its pick adds to the communication cost/0.775; mean remaining time on its machine"}}
 	}
 	return []env.Field{
-		{Name: "busy", Shape: []int{gpus}, High: 1, Unit: "fraction", Doc: "remaining time of the job on each GPU, by rack, machine and index: " + left},
+		{Name: "busy", Shape: []int{gpus}, High: 1, Unit: "fraction",
+			Doc: "remaining time of the job on each GPU, by rack, machine and index: " + left},
 		of,
 		{Name: "picked", Shape: []int{gpus}, High: 1, Unit: "one-hot", Doc: "1 for the GPUs picked for it so far"},
 	}

@@ -22,8 +22,8 @@ func near(a []float32, b ...float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Abs(float64(x-y)) < 1e-6 })
 }
 
-// On the empty tree of 2 racks of 4 machines of 4 GPUs a job of two GPUs gets GPU 0. Its neighbour then adds a fortieth, a GPU of the
-// same rack a quarter more, and one of the other rack three quarters.
+// On the empty tree of 2 racks of 4 machines of 4 GPUs a job of two GPUs gets GPU 0. Its neighbour then adds a
+// fortieth, a GPU of the same rack a quarter more, and one of the other rack three quarters.
 func TestATableByHand(t *testing.T) {
 	cfg := plain()
 	cfg.Table = true
@@ -86,7 +86,8 @@ func TestATableChangesNothingElse(t *testing.T) {
 		for i := range all {
 			pick(t, all[i], g, ts[i])
 		}
-		if !slices.Equal(ts[0].Mask, ts[1].Mask) || ts[0].Reward != ts[1].Reward || ts[0].Kind != ts[1].Kind || ts[0].Elapsed != ts[1].Elapsed {
+		if !slices.Equal(ts[0].Mask, ts[1].Mask) || ts[0].Reward != ts[1].Reward || ts[0].Kind != ts[1].Kind ||
+			ts[0].Elapsed != ts[1].Elapsed {
 			t.Fatalf("after GPU %d: reward %v and %v, kinds %v and %v", g, ts[0].Reward, ts[1].Reward, ts[0].Kind, ts[1].Kind)
 		}
 	}

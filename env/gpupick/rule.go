@@ -42,9 +42,9 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 	}), nil
 }
 
-// Pick returns the GPU that rule picks next for the current job. rule must place every job that fits; it sees the cluster
-// as it was before the job's picks. If those picks were not its own, Pick returns the first legal GPU of its choice, or
-// else the first legal GPU.
+// Pick returns the GPU that rule picks next for the current job. rule must place every job that fits; it sees the
+// cluster as it was before the job's picks. If those picks were not its own, Pick returns the first legal GPU of its
+// choice, or else the first legal GPU.
 func (e *Env) Pick(rule cluster.Placement) (cluster.GPU, error) {
 	p, v := e.game.picks, e.View()
 	r := v.Request(p.job)

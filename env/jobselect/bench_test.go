@@ -48,8 +48,8 @@ func (w *walker) one(t testing.TB) {
 	w.steps++
 }
 
-// fewest returns the least number of allocations of three calls of f: the count is that of the whole program, to which the runtime
-// adds one now and then, and never thrice in a row.
+// fewest returns the least number of allocations of three calls of f: the count is that of the whole program, to which
+// the runtime adds one now and then, and never thrice in a row.
 func fewest(f func()) float64 {
 	n := testing.AllocsPerRun(1, f)
 	for range 2 {

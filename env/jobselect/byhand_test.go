@@ -94,7 +94,8 @@ func TestShortJobsFirstByHand(t *testing.T) {
 				"bsld": -1.0333333333333333, "makespan": -110.0 / 3600, "utilisation": -110.0 / 3600, "throughput": 0.025}[x.reward]
 			closeTo(t, "return", sum, want)
 			info := ts.Info
-			if info[sched.InfoJCT] != 130.0/3 || info[sched.InfoWait] != 10.0/3 || info[sched.InfoMakespan] != 110 || info[sched.InfoUnfinished] != 0 ||
+			if info[sched.InfoJCT] != 130.0/3 || info[sched.InfoWait] != 10.0/3 || info[sched.InfoMakespan] != 110 ||
+				info[sched.InfoUnfinished] != 0 ||
 				math.Abs(info[sched.InfoSlowdown]-1.03333333333333) > 1e-12 {
 				t.Errorf("info %v", info)
 			}
@@ -103,7 +104,8 @@ func TestShortJobsFirstByHand(t *testing.T) {
 }
 
 func TestLongJobFirstByHand(t *testing.T) {
-	for reward, want := range map[string]float64{"jct": -320.0 / 10800, "slowdown": -(1 + 11 + 11) / 3.0, "makespan": -110.0 / 3600,
+	for reward, want := range map[string]float64{"jct": -320.0 / 10800, "slowdown": -(1 + 11 + 11) / 3.0,
+		"makespan":   -110.0 / 3600,
 		"throughput": (220 - 2*200) / 7200.0} {
 		e, ts := example(t, reward)
 		sum := 0.0
@@ -155,7 +157,8 @@ func TestUniformPolicyByEnumeration(t *testing.T) {
 func TestDiscountByHand(t *testing.T) {
 	cfg := small(3)
 	cfg.Gamma, cfg.Tau = 0.5, 10*second
-	e, ts := hand(t, cfg, cluster.Spec{Pool: 2}, []traces.Job{job("A", 0, 100*second, 2), job("B", 0, 10*second, 1), job("C", 0, 10*second, 1)})
+	e, ts := hand(t, cfg, cluster.Spec{Pool: 2},
+		[]traces.Job{job("A", 0, 100*second, 2), job("B", 0, 10*second, 1), job("C", 0, 10*second, 1)})
 	step(t, e, 1, ts)
 	if ts.Info[sched.InfoDiscount] != 1 || ts.Reward != 0 {
 		t.Errorf("a start: discount %v, reward %v", ts.Info[sched.InfoDiscount], ts.Reward)

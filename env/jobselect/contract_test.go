@@ -34,7 +34,8 @@ func TestContract(t *testing.T) {
 		{"counter", cluster.Spec{Pool: 24}, func(c *jobselect.Config) { c.Comm = "none" }},
 		{"relative", topdrl(), func(c *jobselect.Config) { c.Relative, c.Gamma, c.Reward = "sjf", 0.99, "throughput" }},
 		{"contested, linear", topdrl(), func(c *jobselect.Config) { c.Contested, c.TimeAxis = true, "linear" }},
-		{"no estimates, oldest", topdrl(), func(c *jobselect.Config) { c.Estimates, c.Slots = sim.MustEstimates("none"), "oldest" }},
+		{"no estimates, oldest", topdrl(),
+			func(c *jobselect.Config) { c.Estimates, c.Slots = sim.MustEstimates("none"), "oldest" }},
 		{"running gangs", topdrl(), func(c *jobselect.Config) { c.Running, c.Forecast = 5, "on" }},
 		{"critics", topdrl(), func(c *jobselect.Config) {
 			c.Running, c.Privileged, c.Estimates = 5, true, sim.MustEstimates("noisy:0.5")
@@ -104,8 +105,10 @@ func TestConfigFaultsAllAtOnce(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Gamma, cfg.Tau, cfg.Window, cfg.Warm, cfg.Load, cfg.Relative, cfg.Horizon, cfg.MaxSteps = 0, 0, 0, -1, 1e9, "lifo", -1, -1
-	cfg.Estimates, cfg.Visible, cfg.Slots, cfg.MaxGPUs, cfg.Placement, cfg.Comm = sim.Estimates{}, 3, "newest", 0, "anywhere", "pigeon"
+	cfg.Gamma, cfg.Tau, cfg.Window, cfg.Warm, cfg.Load, cfg.Relative, cfg.Horizon, cfg.MaxSteps = 0, 0, 0, -1, 1e9, "lifo",
+		-1, -1
+	cfg.Estimates, cfg.Visible, cfg.Slots, cfg.MaxGPUs, cfg.Placement, cfg.Comm = sim.Estimates{}, 3, "newest", 0,
+		"anywhere", "pigeon"
 	cfg.Reward, cfg.WaitCost, cfg.TimeAxis, cfg.Row, cfg.Models = "fame", -1, "cubic", 0, "no such mix"
 	cfg.Running = -1
 	var keys []string

@@ -24,7 +24,8 @@ var ctx = context.Background()
 
 // topdrl is the default cluster: 2 racks of 4 machines of 4 GPUs.
 func topdrl() cluster.Spec {
-	return cluster.Spec{Name: "topdrl-2x4x4", Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}}
+	return cluster.Spec{Name: "topdrl-2x4x4",
+		Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}}
 }
 
 func job(id string, submit, work time.Duration, gpus int) traces.Job {

@@ -31,7 +31,8 @@ func twin(t *testing.T, cfg jobselect.Config, a, b []traces.Job, until time.Dura
 			for _, f := range ea.Spec().Obs {
 				for i := range f.Len() {
 					if ta.Obs[at+i] != tb.Obs[at+i] {
-						t.Fatalf("at %v field %s[%d] gives it away: %v and %v", ea.State().View.Now(), f.Name, i, ta.Obs[at+i], tb.Obs[at+i])
+						t.Fatalf("at %v field %s[%d] gives it away: %v and %v", ea.State().View.Now(), f.Name, i, ta.Obs[at+i],
+							tb.Obs[at+i])
 					}
 				}
 				at += f.Len()

@@ -11,7 +11,8 @@ import (
 )
 
 // holdRule is the heuristic hold through the slots: it may leave GPUs free, and so wait while a visible job fits.
-var holdRule = sched.Rule{Name: "hold", About: "short jobs first; those that would block the cluster are held back", Estimates: true}
+var holdRule = sched.Rule{Name: "hold", About: "short jobs first; those that would block the cluster are held back",
+	Estimates: true}
 
 // holder plays hold over the visible jobs.
 type holder struct {

@@ -62,7 +62,8 @@ func identity(name string, f *facts, w *sched.Window, end time.Duration) float64
 }
 
 // play plays one episode with random legal actions and returns its return, its number of steps and its end.
-func play(t testing.TB, e *sched.Env, ep env.Episode, seed uint64, f *facts) (sum float64, steps int, ts *env.TimeStep) {
+func play(t testing.TB, e *sched.Env, ep env.Episode, seed uint64,
+	f *facts) (sum float64, steps int, ts *env.TimeStep) {
 	t.Helper()
 	ts = env.NewTimeStep(e.Spec())
 	f.jobs = nil
@@ -114,7 +115,8 @@ func TestRewardIdentities(t *testing.T) {
 						t.Errorf("window %d: info says %s %v, want %v", k, name, info[i], want)
 					}
 				}
-				if want := -identity("slowdown", &f, w, 0); !relClose(info[sched.InfoSlowdown], want) || info[sched.InfoUnfinished] != 0 {
+				if want := -identity("slowdown", &f, w, 0); !relClose(info[sched.InfoSlowdown], want) ||
+					info[sched.InfoUnfinished] != 0 {
 					t.Errorf("window %d: info %v", k, info)
 				}
 				e.Watch(nil)

@@ -60,7 +60,8 @@ func TestIndexThroughTheSlots(t *testing.T) {
 	differs := 0
 	for range 4 {
 		ep := env.Episode{Seed: r.Uint64(), Window: -1}
-		for order, w := range map[string]tuned.Index{"srtf": {Left: 1}, "srsf": {Left: 1, Width: 1}, "gittins": {Gittins: 1, Width: 1}} {
+		for order, w := range map[string]tuned.Index{"srtf": {Left: 1}, "srsf": {Left: 1, Width: 1},
+			"gittins": {Gittins: 1, Width: 1}} {
 			plain, err := jobselect.NewRule(order, e)
 			if err != nil {
 				t.Fatal(err)
@@ -85,10 +86,12 @@ func TestIndexThroughTheSlots(t *testing.T) {
 	if differs == 0 {
 		t.Error("further weights change nothing")
 	}
-	if _, err := jobselect.NewIndex(e, tuned.Index{Left: math.NaN()}); err == nil || !strings.Contains(err.Error(), "left") {
+	if _, err := jobselect.NewIndex(e, tuned.Index{Left: math.NaN()}); err == nil ||
+		!strings.Contains(err.Error(), "left") {
 		t.Error(err)
 	}
-	if _, err := jobselect.NewIndex(room(t, "pool:3", 6, "exact", six), tuned.Index{}); err == nil || !strings.Contains(err.Error(), "want preempt: true") {
+	if _, err := jobselect.NewIndex(room(t, "pool:3", 6, "exact", six), tuned.Index{}); err == nil ||
+		!strings.Contains(err.Error(), "want preempt: true") {
 		t.Error(err)
 	}
 }
@@ -101,7 +104,8 @@ func TestIndexPlaysOnFromASnapshot(t *testing.T) {
 	cfg.Window, cfg.Warm, cfg.Visible, cfg.Load, cfg.Estimates = 60, 30, 8, 1.5, sim.MustEstimates("history")
 	preempting(&cfg)
 	e := newEnv(t, cfg, cluster.Spec{Pool: 16}, campaigns(r, 600))
-	w := tuned.Index{Left: 0.5, Gittins: 0.5, News: 1, Attained: -0.2, Width: 1, Wait: 0.1, Kin: 0.1, Elder: 0.2, Stay: 0.1, Wider: -0.3, Longer: -0.2, Busy: 0.1}
+	w := tuned.Index{Left: 0.5, Gittins: 0.5, News: 1, Attained: -0.2, Width: 1, Wait: 0.1, Kin: 0.1, Elder: 0.2,
+		Stay: 0.1, Wider: -0.3, Longer: -0.2, Busy: 0.1}
 	ep := env.Episode{Seed: r.Uint64(), Window: -1}
 	ts := env.NewTimeStep(e.Spec())
 	var saved []byte

@@ -40,8 +40,8 @@ type Config struct {
 	Privileged bool `yaml:"privileged,omitempty"`
 
 	// Preempt lets the agent stop running gangs that it sees, once they have run for MinRun since their last start. At its
-	// next start a stopped gang of n GPUs holds them for Checkpoint + Restart + n·(CheckpointPerGPU + RestartPerGPU) before
-	// it progresses. Nothing else is lost.
+	// next start a stopped gang of n GPUs holds them for Checkpoint + Restart + n·(CheckpointPerGPU + RestartPerGPU)
+	// before it progresses. Nothing else is lost.
 	Preempt          bool          `yaml:"preempt,omitempty"`
 	MinRun           time.Duration `yaml:"min_run,omitempty"`
 	Checkpoint       time.Duration `yaml:"checkpoint,omitempty"`
@@ -76,13 +76,15 @@ func (c *Config) Price() string {
 
 // validatePreempt adds the faults of Preempt and of the keys that need it.
 func (c *Config) validatePreempt(l *fault.List) {
-	l.Add(!c.Preempt || c.Running > 0, "preempt", c.Preempt, "false, or running gangs that the agent sees: running from 1 to 1024")
+	l.Add(!c.Preempt || c.Running > 0, "preempt", c.Preempt,
+		"false, or running gangs that the agent sees: running from 1 to 1024")
 	for _, k := range []struct {
 		key   string
 		value time.Duration
 		most  time.Duration
 	}{
-		{"min_run", c.MinRun, mostMinRun}, {"checkpoint", c.Checkpoint, mostCost}, {"checkpoint_per_gpu", c.CheckpointPerGPU, mostPerGPU},
+		{"min_run", c.MinRun, mostMinRun}, {"checkpoint", c.Checkpoint, mostCost},
+		{"checkpoint_per_gpu", c.CheckpointPerGPU, mostPerGPU},
 		{"restart", c.Restart, mostCost}, {"restart_per_gpu", c.RestartPerGPU, mostPerGPU},
 	} {
 		want := "0s, as no job can be stopped (preempt: false)"
@@ -96,8 +98,8 @@ func (c *Config) validatePreempt(l *fault.List) {
 // Images is the value of the key env.images.
 type Images bool
 
-// IsZero reports whether i is the default, which configurations leave out: they are older than the key, and the hashes of
-// scenarios are made of them.
+// IsZero reports whether i is the default, which configurations leave out: they are older than the key, and the hashes
+// of scenarios are made of them.
 func (i Images) IsZero() bool { return bool(i) }
 
 // DefaultConfig returns the settings that published results use.
@@ -117,7 +119,8 @@ func (c *Config) Validate() error {
 	l.Add(c.Visible >= 2 && c.Visible <= 1024 && c.Visible%2 == 0, "visible", c.Visible, "an even number from 2 to 1024")
 	l.Add(c.Slots == "mixed" || c.Slots == "oldest", "slots", c.Slots, "mixed or oldest")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
-	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, nearest.OneOf(c.Placement, sched.Placements()))
+	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement,
+		nearest.OneOf(c.Placement, sched.Placements()))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
 	l.Add(reward.Known(c.Reward), "reward", c.Reward, nearest.OneOf(c.Reward, reward.Names()))
 	l.Add(c.WaitCost >= 0 && c.WaitCost <= 1e6, "wait_cost", c.WaitCost, "0 to 1000000")
@@ -134,7 +137,8 @@ func NewWorkload(cfg Config, spec cluster.Spec, jobs []traces.Job) (*sched.Workl
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: cfg.Estimates, Forecast: cfg.Forecast}, spec, jobs)
+	return sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: cfg.Estimates,
+		Forecast: cfg.Forecast}, spec, jobs)
 }
 
 // New returns an environment over the windows w. Episodes without a Split are of part.
@@ -167,7 +171,8 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 	var cost encode.StopCost
 	if cfg.Preempt {
 		// The simulator pays what a stop costs at the next start. No node fails, so every restart follows a stop.
-		parts.Sim.Overhead = sim.Overhead{Stop: cfg.Checkpoint + cfg.Restart, StopPerGPU: cfg.CheckpointPerGPU + cfg.RestartPerGPU}
+		parts.Sim.Overhead = sim.Overhead{Stop: cfg.Checkpoint + cfg.Restart,
+			StopPerGPU: cfg.CheckpointPerGPU + cfg.RestartPerGPU}
 		parts.Stops, act.r, cost = &sched.Stops{Min: cfg.MinRun}, cfg.Running, cfg.stopCost
 	}
 	axis := encode.LogAxis()

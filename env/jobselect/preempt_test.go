@@ -34,8 +34,8 @@ func preempting(cfg *jobselect.Config) {
 	cfg.Checkpoint, cfg.CheckpointPerGPU, cfg.Restart, cfg.RestartPerGPU = 5*second, second/2, 10*second, second/2
 }
 
-// A (2 GPUs, 100 s) starts at 0 and B (2 GPUs, 10 s) comes at 20 s. A is stopped, B runs to 30 s, and A holds its GPUs for
-// 5 + 10 + 2·1 = 17 s before it does the 80 s that are left: it ends at 127 s.
+// A (2 GPUs, 100 s) starts at 0 and B (2 GPUs, 10 s) comes at 20 s. A is stopped, B runs to 30 s, and A holds its GPUs
+// for 5 + 10 + 2·1 = 17 s before it does the 80 s that are left: it ends at 127 s.
 func TestStoppingByHand(t *testing.T) {
 	cfg := small(2)
 	preempting(&cfg)
@@ -59,7 +59,8 @@ func TestStoppingByHand(t *testing.T) {
 	s := e.State()
 	a := s.Slots[0]
 	if s.Known[a].Rest != 80*second || s.Known[a].Estimate != 100*second || s.View.Preemptions(a) != 1 {
-		t.Errorf("A has %v left of %v after %d stops, want 80s of 1m40s after 1", s.Known[a].Rest, s.Known[a].Estimate, s.View.Preemptions(a))
+		t.Errorf("A has %v left of %v after %d stops, want 80s of 1m40s after 1", s.Known[a].Rest, s.Known[a].Estimate,
+			s.View.Preemptions(a))
 	}
 	step(t, e, 0, ts)
 	if ts.Kind != env.Terminated || ts.Elapsed != 97*second {
@@ -69,12 +70,14 @@ func TestStoppingByHand(t *testing.T) {
 	closeTo(t, "mean wait", ts.Info[sched.InfoWait], (10.0+0)/2) // the 17 s are on GPUs
 }
 
-// A gang must have run for min_run since its last start. The agent is not asked when it has, but when something happens.
+// A gang must have run for min_run since its last start. The agent is not asked when it has, but when something
+// happens.
 func TestAGangRunsForAWhileFirst(t *testing.T) {
 	cfg := small(3)
 	preempting(&cfg)
 	cfg.MinRun = 45 * second
-	e, ts := hand(t, cfg, cluster.Spec{Pool: 2}, []traces.Job{job("A", 0, 100*second, 2), job("B", 20*second, 10*second, 2), job("C", 50*second, 10*second, 2)})
+	e, ts := hand(t, cfg, cluster.Spec{Pool: 2},
+		[]traces.Job{job("A", 0, 100*second, 2), job("B", 20*second, 10*second, 2), job("C", 50*second, 10*second, 2)})
 	step(t, e, 0, ts)
 	if ts.Elapsed != 50*second {
 		t.Errorf("asked after %v, want 50s", ts.Elapsed)
@@ -82,15 +85,17 @@ func TestAGangRunsForAWhileFirst(t *testing.T) {
 	wantLegal(t, ts, 10, 14)
 }
 
-// At every decision of random play: what can be stopped is visible, counted, has run for min_run and did not start now, and
-// something waits; nobody stops a job and starts it at one instant; a job pays for every stop, and for nothing else.
+// At every decision of random play: what can be stopped is visible, counted, has run for min_run and did not start now,
+// and something waits; nobody stops a job and starts it at one instant; a job pays for every stop, and for nothing
+// else.
 func TestRulesOfStopping(t *testing.T) {
 	seed := ownSeed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for _, estimates := range []string{"exact", "none", "history"} {
 		for _, minRun := range []time.Duration{0, 400 * second} {
 			cfg := jobselect.DefaultConfig()
-			cfg.Window, cfg.Warm, cfg.Visible, cfg.Estimates, cfg.Comm, cfg.Load = 40, 40, 6, sim.MustEstimates(estimates), "none", 1.5
+			cfg.Window, cfg.Warm, cfg.Visible, cfg.Estimates, cfg.Comm, cfg.Load = 40, 40, 6, sim.MustEstimates(estimates),
+				"none", 1.5
 			preempting(&cfg)
 			cfg.MinRun = minRun
 			e := newEnv(t, cfg, topdrl(), tangled(r, 400))
@@ -127,8 +132,10 @@ func playStops(t *testing.T, e *sched.Env, cfg jobselect.Config, r *rand.Rand) (
 				gpus := time.Duration(v.Request(ev.Job).GPUs)
 				// The last restart may have been paid in part only, by a job that was stopped again while it paid.
 				most := v.Trace(ev.Job).Work + time.Duration(v.Preemptions(ev.Job))*(15*second+gpus*second) + 10*time.Nanosecond
-				if ran := v.Ran(ev.Job); ran < v.Trace(ev.Job).Work || ran > most || v.Preemptions(ev.Job) == 0 && ran != v.Trace(ev.Job).Work {
-					t.Errorf("job %d of %v on %d GPUs ran for %v after %d stops", v.Pos(ev.Job), v.Trace(ev.Job).Work, gpus, ran, v.Preemptions(ev.Job))
+				if ran := v.Ran(ev.Job); ran < v.Trace(ev.Job).Work || ran > most ||
+					v.Preemptions(ev.Job) == 0 && ran != v.Trace(ev.Job).Work {
+					t.Errorf("job %d of %v on %d GPUs ran for %v after %d stops", v.Pos(ev.Job), v.Trace(ev.Job).Work, gpus, ran,
+						v.Preemptions(ev.Job))
 				}
 			}
 		}
@@ -145,7 +152,8 @@ func playStops(t *testing.T, e *sched.Env, cfg jobselect.Config, r *rand.Rand) (
 			}
 			waiting++
 		}
-		if s.Waiting == 0 || s.Waiting > waiting || !slices.IsSortedFunc(s.Slots[:min(len(s.Slots), k/2)], func(a, b sim.Job) int { return v.Pos(a) - v.Pos(b) }) {
+		if s.Waiting == 0 || s.Waiting > waiting ||
+			!slices.IsSortedFunc(s.Slots[:min(len(s.Slots), k/2)], func(a, b sim.Job) int { return v.Pos(a) - v.Pos(b) }) {
 			t.Fatalf("%d jobs wait, %d of them visibly or behind; slots %v", waiting, s.Waiting, s.Slots)
 		}
 		for row := range cfg.Running {
@@ -175,8 +183,8 @@ func (o observer) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// With every job visible, a rule that stops jobs ends every job when the scheduler of its name does, which sees the whole
-// queue: with and without costs, with and without a minimum, on a counter and on machines.
+// With every job visible, a rule that stops jobs ends every job when the scheduler of its name does, which sees the
+// whole queue: with and without costs, with and without a minimum, on a counter and on machines.
 func TestStoppingRulesAreTheSchedulersOfTheirNames(t *testing.T) {
 	seed := ownSeed(t)
 	r := rand.New(rand.NewPCG(seed, 2))
@@ -193,7 +201,8 @@ func TestStoppingRulesAreTheSchedulersOfTheirNames(t *testing.T) {
 			for _, minRun := range []time.Duration{0, 300 * second} {
 				for _, costs := range []bool{false, true} {
 					cfg := jobselect.DefaultConfig()
-					cfg.Window, cfg.Warm, cfg.Visible, cfg.Comm, cfg.Estimates, cfg.Load = 40, 30, 128, "none", sim.MustEstimates(estimates), 1.3
+					cfg.Window, cfg.Warm, cfg.Visible, cfg.Comm, cfg.Estimates, cfg.Load = 40, 30, 128, "none",
+						sim.MustEstimates(estimates), 1.3
 					if preempting(&cfg); !costs {
 						cfg.Checkpoint, cfg.CheckpointPerGPU, cfg.Restart, cfg.RestartPerGPU = 0, 0, 0, 0
 					}
@@ -212,7 +221,8 @@ func TestStoppingRulesAreTheSchedulersOfTheirNames(t *testing.T) {
 							for mine[at] == its[at] {
 								at++
 							}
-							t.Errorf("%s, %s, min_run %v, costs %v: job %d ends at %v by the rule and at %v by the scheduler", name, estimates, minRun, costs, at, mine[at], its[at])
+							t.Errorf("%s, %s, min_run %v, costs %v: job %d ends at %v by the rule and at %v by the scheduler", name,
+								estimates, minRun, costs, at, mine[at], its[at])
 						}
 					}
 				}
@@ -246,9 +256,10 @@ func endsOfRule(t *testing.T, e *sched.Env, rule string, ep env.Episode) (ends [
 	return o.ends(t), o.stops
 }
 
-// endsOfScheduler is endsOfRule for the scheduler of that order over the whole queue. It fails the test if that stops a job
-// which may not be stopped.
-func endsOfScheduler(t *testing.T, e *sched.Env, cfg jobselect.Config, order string, ep env.Episode) (ends []time.Duration, stops int) {
+// endsOfScheduler is endsOfRule for the scheduler of that order over the whole queue. It fails the test if that stops a
+// job which may not be stopped.
+func endsOfScheduler(t *testing.T, e *sched.Env, cfg jobselect.Config, order string,
+	ep env.Episode) (ends []time.Duration, stops int) {
 	t.Helper()
 	h := schedulers.DefaultConfig()
 	h.Order, h.Admission, h.Placement = order, "skip", cfg.Placement
@@ -331,7 +342,8 @@ func TestSchedulersObeyTheMinimumAndPay(t *testing.T) {
 	jobs := tangled(r, 400)
 	free := cfg
 	free.Checkpoint, free.CheckpointPerGPU, free.Restart, free.RestartPerGPU = 0, 0, 0, 0
-	for _, order := range []string{"srtf", "srsf", "gittins", "gittins-2d", "index", "las", "las-2d", "las-2d-prompt", "smallest-preempt"} {
+	for _, order := range []string{"srtf", "srsf", "gittins", "gittins-2d", "index", "las", "las-2d", "las-2d-prompt",
+		"smallest-preempt"} {
 		for _, minRun := range []time.Duration{0, 600 * second} {
 			cfg.MinRun, free.MinRun = minRun, minRun
 			cfg.Checkpoint, cfg.Restart = time.Hour, time.Hour
@@ -340,7 +352,8 @@ func TestSchedulersObeyTheMinimumAndPay(t *testing.T) {
 			a, stops := endsOfScheduler(t, costly, cfg, order, ep)
 			b, _ := endsOfScheduler(t, plain, free, order, ep)
 			if sum(a) <= sum(b) && stops > 0 {
-				t.Errorf("%s, min_run %v: jobs end after %v in all where a stop costs two hours and %d are stopped, and after %v where it is free", order, minRun, sum(a), stops, sum(b))
+				t.Errorf(
+					"%s, min_run %v: jobs end after %v in all where a stop costs two hours and %d are stopped, and after %v where it is free", order, minRun, sum(a), stops, sum(b))
 			}
 		}
 	}
@@ -400,11 +413,14 @@ func TestFaultsOfPreemption(t *testing.T) {
 		change func(c *jobselect.Config)
 		want   string
 	}{
-		{func(c *jobselect.Config) { c.Preempt = true }, "preempt: got true, want false, or running gangs that the agent sees"},
+		{func(c *jobselect.Config) { c.Preempt = true },
+			"preempt: got true, want false, or running gangs that the agent sees"},
 		{func(c *jobselect.Config) { c.MinRun = second }, "min_run: got 1s, want 0s, as no job can be stopped"},
 		{func(c *jobselect.Config) { c.Checkpoint = second }, "checkpoint: got 1s, want 0s, as no job can be stopped"},
-		{func(c *jobselect.Config) { preempting(c); c.RestartPerGPU = -1 }, "restart_per_gpu: got -1ns, want a time from 0s to 30s"},
-		{func(c *jobselect.Config) { preempting(c); c.MinRun = 1000 * time.Hour }, "min_run: got 1000h0m0s, want a time from 0s to 168h0m0s"},
+		{func(c *jobselect.Config) { preempting(c); c.RestartPerGPU = -1 },
+			"restart_per_gpu: got -1ns, want a time from 0s to 30s"},
+		{func(c *jobselect.Config) { preempting(c); c.MinRun = 1000 * time.Hour },
+			"min_run: got 1000h0m0s, want a time from 0s to 168h0m0s"},
 	} {
 		cfg := jobselect.DefaultConfig()
 		x.change(&cfg)
@@ -417,14 +433,17 @@ func TestFaultsOfPreemption(t *testing.T) {
 	if preempting(&cfg); cfg.Validate() != nil {
 		t.Error(cfg.Validate())
 	}
-	if got, want := cfg.Price(), "running gangs can be stopped, and pay 15s and 1s for each GPU at the next start"; got != want {
+	if got, want := cfg.Price(), "running gangs can be stopped, and pay 15s and 1s for each GPU at the next start"; got !=
+		want {
 		t.Errorf("price %q, want %q", got, want)
 	}
 	cfg.MinRun, cfg.CheckpointPerGPU, cfg.RestartPerGPU = 5*time.Minute, 0, 0
-	if got, want := cfg.Price(), "a gang that has run for 5m0s can be stopped, and pays 15s at the next start"; got != want {
+	if got, want := cfg.Price(), "a gang that has run for 5m0s can be stopped, and pays 15s at the next start"; got !=
+		want {
 		t.Errorf("price %q, want %q", got, want)
 	}
-	if _, err := jobselect.NewRule("srtf", room(t, "pool:3", 6, "exact", six)); err == nil || !strings.Contains(err.Error(), "want preempt: true") {
+	if _, err := jobselect.NewRule("srtf", room(t, "pool:3", 6, "exact", six)); err == nil ||
+		!strings.Contains(err.Error(), "want preempt: true") {
 		t.Errorf("srtf where no job can be stopped: %v", err)
 	}
 }

@@ -23,14 +23,16 @@ var orders = []order{
 		func(s *sched.State, i int) float64 { return float64(s.Known[s.Slots[i]].Rest) }},
 	{sched.Rule{Name: "smallest", About: "the visible job that fits with the fewest GPUs"},
 		func(s *sched.State, i int) float64 { return s.Known[s.Slots[i]].GPUs }},
-	{sched.Rule{Name: "area", About: "the visible job that fits with the least estimated run time × GPUs", Estimates: true},
+	{sched.Rule{Name: "area", About: "the visible job that fits with the least estimated run time × GPUs",
+		Estimates: true},
 		func(s *sched.State, i int) float64 { return s.Known[s.Slots[i]].Area }},
 }
 
-// Rules returns the rules that act in the slots, in the order in which tables show them. Compared with the same order over
-// the whole queue (simulator/schedulers) they show what the restriction to the slots costs.
+// Rules returns the rules that act in the slots, in the order in which tables show them. Compared with the same order
+// over the whole queue (simulator/schedulers) they show what the restriction to the slots costs.
 func Rules() []sched.Rule {
-	rules := []sched.Rule{sched.RandomRule(), {Name: "random-start", About: "any visible job that fits, all equally likely", Random: true}}
+	rules := []sched.Rule{sched.RandomRule(),
+		{Name: "random-start", About: "any visible job that fits, all equally likely", Random: true}}
 	for _, o := range orders {
 		rules = append(rules, o.Rule)
 	}

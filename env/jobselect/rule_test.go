@@ -30,13 +30,15 @@ func gang(id string, gpus, seconds int) traces.Job {
 }
 
 // six jobs wait at once for three GPUs.
-var six = window{gang("A", 3, 40), gang("B", 2, 30), gang("C", 1, 50), gang("D", 1, 20), gang("E", 2, 15), gang("G", 1, 20)}
+var six = window{gang("A", 3, 40), gang("B", 2, 30), gang("C", 1, 50), gang("D", 1, 20), gang("E", 2, 15),
+	gang("G", 1, 20)}
 
 // room returns an environment with jobs on a number of GPUs, of which the k oldest are visible.
 func room(t *testing.T, pool string, k int, estimates string, jobs window) *sched.Env {
 	t.Helper()
 	cfg := jobselect.DefaultConfig()
-	cfg.Warm, cfg.Load, cfg.Comm, cfg.Window, cfg.Visible, cfg.Slots, cfg.Estimates = 0, 0, "none", len(jobs), k, "oldest", sim.MustEstimates(estimates)
+	cfg.Warm, cfg.Load, cfg.Comm, cfg.Window, cfg.Visible, cfg.Slots, cfg.Estimates = 0, 0, "none", len(jobs), k, "oldest",
+		sim.MustEstimates(estimates)
 	spec, _, err := cluster.Parse(pool)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +131,8 @@ func TestRulesSeeOnlyTheSlots(t *testing.T) {
 
 // Without estimates areas are sizes.
 func TestAreaWithoutEstimatesIsSize(t *testing.T) {
-	if got, want := starts(t, "area", room(t, "pool:3", 6, "none", six)), starts(t, "smallest", room(t, "pool:3", 6, "none", six)); got != want {
+	if got, want := starts(t, "area", room(t, "pool:3", 6, "none", six)),
+		starts(t, "smallest", room(t, "pool:3", 6, "none", six)); got != want {
 		t.Errorf("starts %s, want %s", got, want)
 	}
 }
@@ -170,17 +173,20 @@ func TestRandomRulesDrawUniformly(t *testing.T) {
 
 func TestNewRuleAndActRefuse(t *testing.T) {
 	e := room(t, "pool:3", 6, "exact", six)
-	if _, err := jobselect.NewRule("sfj", e); err == nil || !strings.Contains(err.Error(), `"sfj"`) || !strings.Contains(err.Error(), "sjf") {
+	if _, err := jobselect.NewRule("sfj", e); err == nil || !strings.Contains(err.Error(), `"sfj"`) ||
+		!strings.Contains(err.Error(), "sjf") {
 		t.Errorf("an unknown rule: %v, want an error that lists the known ones", err)
 	}
 	p, err := jobselect.NewRule("sjf", e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Act(t.Context(), env.NewBatch(e.Spec(), 2), env.NewActions(e.Spec(), 2), nil); err == nil || !strings.Contains(err.Error(), "2 rows") {
+	if err := p.Act(t.Context(), env.NewBatch(e.Spec(), 2), env.NewActions(e.Spec(), 2), nil); err == nil ||
+		!strings.Contains(err.Error(), "2 rows") {
 		t.Errorf("a batch of two rows: %v", err)
 	}
-	if want := []string{"random", "random-start", "fifo", "sjf", "smallest", "area", "hold", "srtf", "srsf", "gittins", "las", "las-2d", "index"}; !slices.Equal(sched.RuleNames(jobselect.Rules()), want) {
+	if want := []string{"random", "random-start", "fifo", "sjf", "smallest", "area", "hold", "srtf", "srsf", "gittins",
+		"las", "las-2d", "index"}; !slices.Equal(sched.RuleNames(jobselect.Rules()), want) {
 		t.Errorf("rules %v, want %v", sched.RuleNames(jobselect.Rules()), want)
 	}
 }

@@ -123,7 +123,8 @@ func TestDecisionRules(t *testing.T) {
 						if len(f.points) == points {
 							t.Fatal("a wait without an event")
 						}
-					} else if more := slices.Contains(s.Fits, true) && ts.Elapsed == 0; starts > 1 && !more && len(f.points) == points && !ts.Kind.Last() {
+					} else if more := slices.Contains(s.Fits, true) && ts.Elapsed == 0; starts > 1 && !more &&
+						len(f.points) == points && !ts.Kind.Last() {
 						t.Fatalf("a start ended the point at %v although something may fit", now)
 					}
 				}
@@ -139,7 +140,8 @@ func TestDecisionRules(t *testing.T) {
 // end is masked.
 func TestPointsWithoutAChoiceAreSteppedOver(t *testing.T) {
 	// A takes all; B and C arrive while it runs and are asked for when it has finished at 100.
-	e, ts := hand(t, small(3), cluster.Spec{Pool: 2}, []traces.Job{job("A", 0, 100*second, 2), job("B", 10*second, 50*second, 2), job("C", 20*second, 5*second, 1)})
+	e, ts := hand(t, small(3), cluster.Spec{Pool: 2},
+		[]traces.Job{job("A", 0, 100*second, 2), job("B", 10*second, 50*second, 2), job("C", 20*second, 5*second, 1)})
 	wantLegal(t, ts, 0, 10)
 	step(t, e, 0, ts)
 	if ts.Elapsed != 100*second {
@@ -161,7 +163,8 @@ func TestPointsWithoutAChoiceAreSteppedOver(t *testing.T) {
 
 // A decision to wait goes to the next event, not further.
 func TestWaitGoesToTheNextEvent(t *testing.T) {
-	e, ts := hand(t, small(3), cluster.Spec{Pool: 4}, []traces.Job{job("A", 0, 100*second, 1), job("B", 7*second, second, 1), job("C", 30*second, second, 1)})
+	e, ts := hand(t, small(3), cluster.Spec{Pool: 4},
+		[]traces.Job{job("A", 0, 100*second, 1), job("B", 7*second, second, 1), job("C", 30*second, second, 1)})
 	step(t, e, 10, ts)
 	if ts.Elapsed != 7*second {
 		t.Errorf("waited %v, want 7s", ts.Elapsed)
@@ -188,9 +191,11 @@ func TestMaxStepsTruncates(t *testing.T) {
 	}
 	// An episode that ends with the last step allowed has terminated, not been cut off.
 	cfg.MaxSteps = 0
-	_, steps, _ = play(t, newEnv(t, cfg, topdrl(), tangled(rand.New(rand.NewPCG(8, 8)), 300)), env.Episode{Seed: 1, Window: -1}, 1, &f)
+	_, steps, _ = play(t, newEnv(t, cfg, topdrl(), tangled(rand.New(rand.NewPCG(8, 8)), 300)),
+		env.Episode{Seed: 1, Window: -1}, 1, &f)
 	cfg.MaxSteps = steps
-	_, again, ts := play(t, newEnv(t, cfg, topdrl(), tangled(rand.New(rand.NewPCG(8, 8)), 300)), env.Episode{Seed: 1, Window: -1}, 1, &f)
+	_, again, ts := play(t, newEnv(t, cfg, topdrl(), tangled(rand.New(rand.NewPCG(8, 8)), 300)),
+		env.Episode{Seed: 1, Window: -1}, 1, &f)
 	if again != steps || ts.Kind != env.Terminated {
 		t.Errorf("%v after %d steps, want Terminated after %d", ts.Kind, again, steps)
 	}
@@ -204,7 +209,8 @@ func TestHorizonByHand(t *testing.T) {
 	e, ts := hand(t, cfg, cluster.Spec{Pool: 2}, two)
 	step(t, e, 0, ts)
 	step(t, e, 0, ts)
-	if ts.Kind != env.Truncated || ts.Info[sched.InfoUnfinished] != 1 || ts.Info[sched.InfoJCT] != 10 || ts.Elapsed != 10*second {
+	if ts.Kind != env.Truncated || ts.Info[sched.InfoUnfinished] != 1 || ts.Info[sched.InfoJCT] != 10 ||
+		ts.Elapsed != 10*second {
 		t.Errorf("%v, %v after %v", ts.Kind, ts.Info, ts.Elapsed)
 	}
 	closeTo(t, "reward", ts.Reward, -20.0/7200)
@@ -365,7 +371,9 @@ func TestWorkloadErrorsCountAndName(t *testing.T) {
 	}
 
 	cfg.Estimates = sim.MustEstimates("trace")
-	if _, err := jobselect.NewWorkload(cfg, spec, jobs); err == nil || err.Error() != "2 of 3 jobs have no estimate in their trace, the first is a; use estimates none, history, gbdt, exact or noisy:SIGMA, or trace.limit (limit), a time that stands for those that are missing" {
+	if _, err := jobselect.NewWorkload(cfg, spec, jobs); err == nil ||
+		err.Error() !=
+			"2 of 3 jobs have no estimate in their trace, the first is a; use estimates none, history, gbdt, exact or noisy:SIGMA, or trace.limit (limit), a time that stands for those that are missing" {
 		t.Errorf("estimates of the trace: %v", err)
 	}
 	cfg = small(50)

@@ -14,15 +14,15 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// stopping is a rule that stops running gangs for waiting jobs: the order of that name in simulator/schedulers, among the jobs that
-// are visible. It gives the GPUs to the first in rank, whether they run or wait, and passes over what has no room. A gang
-// that has none is stopped, the last in rank first, but only for a visible job that fits then. So it looks at every
-// decision what it would like to run, and does the first step towards it; costs of a stop do not enter. Ties go by
-// position in the trace.
+// stopping is a rule that stops running gangs for waiting jobs: the order of that name in simulator/schedulers, among
+// the jobs that are visible. It gives the GPUs to the first in rank, whether they run or wait, and passes over what has
+// no room. A gang that has none is stopped, the last in rank first, but only for a visible job that fits then. So it
+// looks at every decision what it would like to run, and does the first step towards it; costs of a stop do not enter.
+// Ties go by position in the trace.
 //
-// las and las-2d have the queues and limits of simulator/schedulers. Within a queue running gangs go first, in order of start, then
-// waiting jobs by position; there is no memory of when a job fell to its queue. A gang falls when something happens, not at
-// the moment when it reaches a limit.
+// las and las-2d have the queues and limits of simulator/schedulers. Within a queue running gangs go first, in order of
+// start, then waiting jobs by position; there is no memory of when a job fell to its queue. A gang falls when something
+// happens, not at the moment when it reaches a limit.
 type stopping struct {
 	sched.Rule
 	key func(s *sched.State, j sim.Job) rank // nil = that of an indexer
@@ -36,16 +36,19 @@ var stoppings = []stopping{
 		func(s *sched.State, j sim.Job) rank { return rank{key: left(s, j)} }},
 	{sched.Rule{Name: "srsf", About: "the visible jobs with the least time left × GPUs run", Estimates: true, Stops: true},
 		func(s *sched.State, j sim.Job) rank { return rank{key: left(s, j) * float64(milli(s, j))} }},
-	{sched.Rule{Name: "gittins", About: "the visible jobs with the greatest Gittins index for each GPU run", Estimates: true, Stops: true}, gittins},
+	{sched.Rule{Name: "gittins", About: "the visible jobs with the greatest Gittins index for each GPU run",
+		Estimates: true, Stops: true}, gittins},
 	{sched.Rule{Name: "las", About: "the visible jobs in the queue of least time run, running ones first", Stops: true},
 		func(s *sched.State, j sim.Job) rank { return queued(s, j, float64(s.View.Ran(j))) }},
-	{sched.Rule{Name: "las-2d", About: "the visible jobs in the queue of least time run × GPUs, running ones first", Stops: true},
+	{sched.Rule{Name: "las-2d", About: "the visible jobs in the queue of least time run × GPUs, running ones first",
+		Stops: true},
 		func(s *sched.State, j sim.Job) rank { return queued(s, j, s.View.GPUTime(j)) }},
 	{indexRule, nil},
 }
 
 // indexRule is the order index, whose weights can be given (NewIndex).
-var indexRule = sched.Rule{Name: "index", About: "the visible jobs with the least sum of weighted traits run", Estimates: true, Stops: true}
+var indexRule = sched.Rule{Name: "index", About: "the visible jobs with the least sum of weighted traits run",
+	Estimates: true, Stops: true}
 
 // left returns what is left of j, in nanoseconds: of its work where estimates are exact.
 func left(s *sched.State, j sim.Job) float64 {
@@ -122,13 +125,15 @@ func NewIndex(e *sched.Env, weights tuned.Index) (*sched.Actor, error) {
 	if err := weights.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: weights of rule %q: %w", ID, indexRule.Name, err)
 	}
-	return newStopper(&stoppings[slices.IndexFunc(stoppings, func(o stopping) bool { return o.Name == indexRule.Name })], e, weights)
+	return newStopper(&stoppings[slices.IndexFunc(stoppings, func(o stopping) bool { return o.Name == indexRule.Name })],
+		e, weights)
 }
 
 // newStopper returns an actor that plays rule in e, index with weights.
 func newStopper(rule *stopping, e *sched.Env, weights tuned.Index) (*sched.Actor, error) {
 	if !e.Stops() {
-		return nil, fmt.Errorf("%s: rule %q stops running jobs, which preempt: false does not allow; want preempt: true", ID, rule.Name)
+		return nil, fmt.Errorf("%s: rule %q stops running jobs, which preempt: false does not allow; want preempt: true", ID,
+			rule.Name)
 	}
 	p := &stopper{rule: rule, e: e, k: e.Spec().NoOp - e.Rows()}
 	if rule.key == nil {
@@ -169,7 +174,8 @@ func (p *stopper) line(s *sched.State, mask []bool) {
 		p.index.Look(s.View)
 	}
 	add := func(j sim.Job, action int, runs bool) {
-		p.all = append(p.all, entrant{rank: p.rank(s, j), pos: s.View.Pos(j), action: int32(action), milli: milli(s, j), runs: runs})
+		p.all = append(p.all,
+			entrant{rank: p.rank(s, j), pos: s.View.Pos(j), action: int32(action), milli: milli(s, j), runs: runs})
 	}
 	for i, j := range s.Slots {
 		add(j, i, false)
@@ -190,7 +196,8 @@ func (p *stopper) rank(s *sched.State, j sim.Job) rank {
 	return p.rule.key(s, j)
 }
 
-// plan chooses who is to run by counting GPUs, and returns the last of those that must be stopped for it, nil if none must.
+// plan chooses who is to run by counting GPUs, and returns the last of those that must be stopped for it, nil if none
+// must.
 func (p *stopper) plan(s *sched.State) (stop *entrant) {
 	room := s.View.Cluster().FreeMilli()
 	for i := range p.all {

@@ -160,7 +160,8 @@ func (c *Canvas) Line(from, to Point, width float64, ink color.RGBA) {
 		return
 	}
 	ox, oy := -dy/length*width/2, dx/length*width/2
-	c.Polygon(ink, Point{from.X + ox, from.Y + oy}, Point{to.X + ox, to.Y + oy}, Point{to.X - ox, to.Y - oy}, Point{from.X - ox, from.Y - oy})
+	c.Polygon(ink, Point{from.X + ox, from.Y + oy}, Point{to.X + ox, to.Y + oy}, Point{to.X - ox, to.Y - oy},
+		Point{from.X - ox, from.Y - oy})
 }
 
 // Disc fills a circle.

@@ -41,9 +41,9 @@ type grid struct {
 	many   int // GPUs of a cell
 }
 
-// Cluster draws the GPUs in r, each as a cell in the colour of its job. The cells of a machine stand together, and machines by
-// rack. Cells are as large as fits; if even the smallest do not, a cell stands for several GPUs, dark where they are held.
-// It returns the line of text that explains the drawing.
+// Cluster draws the GPUs in r, each as a cell in the colour of its job. The cells of a machine stand together, and
+// machines by rack. Cells are as large as fits; if even the smallest do not, a cell stands for several GPUs, dark where
+// they are held. It returns the line of text that explains the drawing.
 func (c *Canvas) Cluster(r image.Rectangle, k *Cluster) string {
 	gpus := len(k.Held)
 	if gpus == 0 {
@@ -152,9 +152,9 @@ func (k *Cluster) fit(r image.Rectangle) grid {
 	return grid{r: r, cell: manyCell, many: (len(k.Held) + room - 1) / room}
 }
 
-// walk goes through the cluster in the layout g and calls place with the upper left corner of each run of GPUs of a machine
-// that stand in one line; place may be nil. It returns the lower edge of the last line, and how many lines the tallest
-// rack has. A walk of a layout that does not fit may stop early.
+// walk goes through the cluster in the layout g and calls place with the upper left corner of each run of GPUs of a
+// machine that stand in one line; place may be nil. It returns the lower edge of the last line, and how many lines the
+// tallest rack has. A walk of a layout that does not fit may stop early.
 func (k *Cluster) walk(g grid, place func(machine, x, y, from, to int)) (bottom, tallest int) {
 	between, line := max(2, g.cell/2), g.cell+max(1, g.cell/3)
 	if g.cell >= 8 {

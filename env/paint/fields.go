@@ -18,8 +18,8 @@ const (
 	writtenCell = 28 // pixels from which on a cell has its value written in it
 )
 
-// Moment returns what stands at the right end of a picture's first line: how the episode has ended, if it has, the number of
-// steps taken, and the last reward.
+// Moment returns what stands at the right end of a picture's first line: how the episode has ended, if it has, the
+// number of steps taken, and the last reward.
 func Moment(ts *env.TimeStep, steps int) string {
 	m := fmt.Sprintf("step %d", steps)
 	if ts.Kind != env.First {
@@ -75,15 +75,16 @@ func (c *Canvas) TimeStep(s env.Spec, ts *env.TimeStep, steps int) {
 				legal[a] = 1
 			}
 		}
-		fields = append(fields[:len(fields):len(fields)], env.Field{Name: name, Shape: []int{n}, Low: 0, High: 1, Unit: "1 = legal"})
+		fields = append(fields[:len(fields):len(fields)],
+			env.Field{Name: name, Shape: []int{n}, Low: 0, High: 1, Unit: "1 = legal"})
 		values = append(values[:len(values):len(values)], legal...)
 		at += n
 	}
 	c.Fields(image.Rect(Margin, HeadHeight+6, env.FrameWidth-Margin, env.FrameHeight-6), fields, values)
 }
 
-// Fields draws values, field after field, in r: short fields as numbers, with a gauge between their bounds, and longer ones
-// as heat maps. Blue is positive and red negative; of a field that is never negative, the darker, the larger.
+// Fields draws values, field after field, in r: short fields as numbers, with a gauge between their bounds, and longer
+// ones as heat maps. Blue is positive and red negative; of a field that is never negative, the darker, the larger.
 func (c *Canvas) Fields(r image.Rectangle, fields []env.Field, values []float32) {
 	short, elements := 0, 0.0
 	for _, f := range fields {
@@ -153,8 +154,8 @@ func (c *Canvas) short(r image.Rectangle, y int, f *env.Field, v []float32) {
 	}
 }
 
-// gauge returns where x and 0 are between the bounds of f, from 0 to 1. Without bounds the whole line of numbers is squeezed
-// into the gauge.
+// gauge returns where x and 0 are between the bounds of f, from 0 to 1. Without bounds the whole line of numbers is
+// squeezed into the gauge.
 func gauge(f *env.Field, x float32) (at, zero float64) {
 	squeeze := func(v float64) float64 { return math.Min(math.Max(v, 0), 1) }
 	low, high := float64(f.Low), float64(f.High)
@@ -179,9 +180,9 @@ func heatOf(f *env.Field, x, most float32) color.RGBA {
 	return Scale(float64(x-low) / float64(high-low))
 }
 
-// heat draws the values of f in r and returns the height that it has used. A field of several dimensions keeps its last one
-// as columns if that fits; others, and those of one dimension, run on from line to line. If there are more values than
-// pixels, a cell shows the one of its values that is largest without its sign.
+// heat draws the values of f in r and returns the height that it has used. A field of several dimensions keeps its last
+// one as columns if that fits; others, and those of one dimension, run on from line to line. If there are more values
+// than pixels, a cell shows the one of its values that is largest without its sign.
 func (c *Canvas) heat(r image.Rectangle, f *env.Field, v []float32) int {
 	if r.Dx() <= 0 || r.Dy() <= 0 {
 		return 0

@@ -52,7 +52,8 @@ func outside(t *testing.T, c *Canvas, r image.Rectangle) {
 var whole = image.Rect(0, 0, env.FrameWidth, env.FrameHeight)
 
 func TestCanvasesHaveOneSize(t *testing.T) {
-	for _, dst := range []*image.RGBA{nil, image.NewRGBA(image.Rect(0, 0, 640, 479)), image.NewRGBA(image.Rect(1, 0, 641, 480))} {
+	for _, dst := range []*image.RGBA{nil, image.NewRGBA(image.Rect(0, 0, 640, 479)),
+		image.NewRGBA(image.Rect(1, 0, 641, 480))} {
 		if _, err := On(dst); !errors.Is(err, env.ErrFrame) {
 			t.Errorf("%v: %v, want %v", dst, err, env.ErrFrame)
 		}
@@ -135,7 +136,8 @@ var area = image.Rect(Margin, 70, env.FrameWidth-Margin, 238)
 // Clusters of every size fit, and a GPU that is held shows wherever it is.
 func TestClustersFit(t *testing.T) {
 	for _, x := range []struct{ racks, nodes, gpus int }{
-		{1, 1, 1}, {1, 2, 4}, {2, 4, 4}, {1, 1, 512}, {8, 4, 8}, {40, 1, 8}, {1, 64, 8}, {25, 50, 8}, {1, 10_000, 1}, {1, 1, 10_000}, {3, 1, 100}, {100, 125, 8},
+		{1, 1, 1}, {1, 2, 4}, {2, 4, 4}, {1, 1, 512}, {8, 4, 8}, {40, 1, 8}, {1, 64, 8}, {25, 50, 8}, {1, 10_000, 1},
+		{1, 1, 10_000}, {3, 1, 100}, {100, 125, 8},
 	} {
 		k := machines(x.racks, x.nodes, x.gpus)
 		c := canvas(t)
@@ -228,7 +230,8 @@ func TestQueuesFit(t *testing.T) {
 		var jobs []Waiting
 		for i := range n {
 			jobs = append(jobs, Waiting{
-				Label: []string{"", "7", "1023"}[i%3], Name: strings.Repeat("n", src.IntN(40)), Colour: Colour(i), GPUs: math.Ldexp(src.Float64(), src.IntN(20)),
+				Label: []string{"", "7", "1023"}[i%3], Name: strings.Repeat("n",
+					src.IntN(40)), Colour: Colour(i), GPUs: math.Ldexp(src.Float64(), src.IntN(20)),
 				Estimate: time.Duration(src.Int64() >> src.IntN(63)), Waited: time.Duration(src.Int64() >> src.IntN(63)),
 				Fits: src.IntN(2) == 0, Asked: src.IntN(9) == 0, Note: strings.Repeat("x", src.IntN(2)*src.IntN(20)),
 			})
@@ -275,11 +278,14 @@ func TestBarsSayWhatAJobIs(t *testing.T) {
 // Every kind of field has a picture within its part: none of them ends the server that draws it.
 func TestFieldsOfEveryShapeFit(t *testing.T) {
 	inf := float32(math.Inf(1))
-	shapes := [][]int{nil, {1}, {3}, {8}, {9}, {80}, {0}, {16, 7}, {7, 16}, {500, 3}, {3, 500}, {2, 1000}, {1000, 2}, {4, 5, 6}, {20_000}, {300, 300}, {2, 0}}
+	shapes := [][]int{nil, {1}, {3}, {8}, {9}, {80}, {0}, {16, 7}, {7, 16}, {500, 3}, {3, 500}, {2, 1000}, {1000, 2},
+		{4, 5, 6}, {20_000}, {300, 300}, {2, 0}}
 	bounds := [][2]float32{{0, 1}, {-1, 1}, {-inf, inf}, {0, inf}, {0, 0}, {-5, 5}}
 	for i, shape := range shapes {
 		for k, b := range bounds {
-			f := []env.Field{{Name: "first", Shape: []int{2}, Low: b[0], High: b[1]}, {Name: strings.Repeat("n", 30), Shape: shape, Low: b[0], High: b[1], Unit: "m"}, {Name: "last", Shape: shapes[(i+k)%len(shapes)]}}
+			f := []env.Field{{Name: "first", Shape: []int{2}, Low: b[0], High: b[1]},
+				{Name: strings.Repeat("n", 30), Shape: shape, Low: b[0], High: b[1], Unit: "m"},
+				{Name: "last", Shape: shapes[(i+k)%len(shapes)]}}
 			n := f[0].Len() + f[1].Len() + f[2].Len()
 			v := make([]float32, n)
 			for j := range v {
@@ -326,7 +332,8 @@ func TestStepsAreRound(t *testing.T) {
 		length float64
 		n      int
 		want   float64
-	}{{100, 10, 10}, {100, 9, 20}, {7, 4, 2}, {0.03, 5, 0.01}, {1e9, 3, 5e8}, {0, 3, 1}, {math.Inf(1), 3, 1}, {math.NaN(), 3, 1}} {
+	}{{100, 10, 10}, {100, 9, 20}, {7, 4, 2}, {0.03, 5, 0.01}, {1e9, 3, 5e8}, {0, 3, 1}, {math.Inf(1), 3, 1},
+		{math.NaN(), 3, 1}} {
 		if got := Step(x.length, x.n); math.Abs(got-x.want) > 1e-9*x.want {
 			t.Errorf("Step(%v, %d) = %v, want %v", x.length, x.n, got, x.want)
 		}

@@ -69,10 +69,10 @@ func shade(d time.Duration) color.RGBA {
 	return Scale(0.3 + 0.7*math.Log1p(d.Minutes())/math.Log1p(longWait.Minutes()))
 }
 
-// Queue draws waiting jobs between the heights top and bottom, in their order: the first with text, the next as thin bars. A bar is as
-// long as the estimated run time, on a logarithmic axis, as thick as the job is large, and the darker the longer the job has
-// waited. Jobs that can be chosen have their action before them, and those that fit a coloured ground. total is how many jobs wait, listed
-// or not.
+// Queue draws waiting jobs between the heights top and bottom, in their order: the first with text, the next as thin
+// bars. A bar is as long as the estimated run time, on a logarithmic axis, as thick as the job is large, and the darker
+// the longer the job has waited. Jobs that can be chosen have their action before them, and those that fit a coloured
+// ground. total is how many jobs wait, listed or not.
 func (c *Canvas) Queue(top, bottom int, jobs []Waiting, total int) {
 	text := "nothing waits"
 	if total > 0 {
@@ -116,8 +116,8 @@ type Key struct {
 	Text   string
 }
 
-// Legend writes keys in that many lines of text from y on, and before them a word that says what they are. total is how many
-// there are, listed or not.
+// Legend writes keys in that many lines of text from y on, and before them a word that says what they are. total is how
+// many there are, listed or not.
 func (c *Canvas) Legend(y, lines int, what string, keys []Key, total int) {
 	const swatch, gap = 10, 8
 	rest := func(n int) string { return fmt.Sprintf("and %d more", n) }

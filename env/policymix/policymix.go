@@ -39,17 +39,21 @@ type Config struct {
 
 // DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
-	return Config{Config: sched.DefaultConfig(), Hold: time.Hour, MaxGPUs: 8, Placement: "closest-b", Comm: "tree", Reward: "jct", WaitCost: 2}
+	return Config{Config: sched.DefaultConfig(), Hold: time.Hour, MaxGPUs: 8, Placement: "closest-b", Comm: "tree",
+		Reward: "jct", WaitCost: 2}
 }
 
 // Validate reports every fault.
 func (c *Config) Validate() error {
 	var l fault.List
 	l.Join("", c.Config.Validate())
-	l.Add(c.Estimates.Known(), "estimates", c.Estimates.String(), "estimates, as two of the policies rank by them: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10")
+	l.Add(c.Estimates.Known(), "estimates", c.Estimates.String(),
+		"estimates, as two of the policies rank by them: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA "+
+			"from 0 to 10")
 	l.Add(c.Hold > 0, "hold", c.Hold, "a time above 0s")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1024, "max_gpus", c.MaxGPUs, "1 to 1024")
-	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement, nearest.OneOf(c.Placement, sched.Placements()))
+	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement,
+		nearest.OneOf(c.Placement, sched.Placements()))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
 	l.Add(reward.Known(c.Reward), "reward", c.Reward, nearest.OneOf(c.Reward, reward.Names()))
 	l.Add(c.WaitCost >= 0 && c.WaitCost <= 1e6, "wait_cost", c.WaitCost, "0 to 1000000")
@@ -83,7 +87,8 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 		m.policies = append(m.policies, p)
 	}
 	parts := sched.Parts{
-		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement, Windows: w, Part: part, Models: &mix, MaxGPUs: cfg.MaxGPUs,
+		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement, Windows: w, Part: part,
+		Models: &mix, MaxGPUs: cfg.MaxGPUs,
 		Slots: &anything{m}, Actions: m, Encoder: shown,
 	}
 	if parts.Reward, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {
@@ -176,8 +181,8 @@ func (m *mixer) Tell() string {
 	return s
 }
 
-// Pilot implements sched.Pilot. A policy decides until the next choice. Over facts it sees only moments, so it begins afresh at each, and
-// no longer than its choice holds.
+// Pilot implements sched.Pilot. A policy decides until the next choice. Over facts it sees only moments, so it begins
+// afresh at each, and no longer than its choice holds.
 func (m *mixer) Pilot(s *sched.State) sim.Scheduler {
 	if m.last < 0 || s.Facts && s.View.Now() >= m.until {
 		return nil
@@ -215,13 +220,18 @@ const (
 
 func (e *encoder) Fields() []env.Field {
 	fields := []env.Field{
-		{Name: "global", Shape: []int{encode.GlobalLen}, High: 1, Unit: "fraction", Doc: "free share; C(running, G); C(backlog, 1024); min(1, backlog GPUs/4G); L(backlog e·n/G); L(since last arrival); L(since last finish); mean rate of running jobs"},
-		{Name: "last", Shape: []int{len(e.m.policies)}, High: 1, Unit: "one-hot", Doc: "the policy that acted last; nothing before the first choice"},
-		{Name: "queue", Shape: []int{timeClasses, sizeClasses}, High: 1, Unit: "fraction", Doc: "C(jobs that wait, 256) by estimate (up to 1 min, 10 min, 1 h, 6 h, 1 d, more) and GPUs (1, 2–4, 5–8, more)"},
+		{Name: "global", Shape: []int{encode.GlobalLen}, High: 1, Unit: "fraction",
+			Doc: "free share; C(running, G); C(backlog, 1024); min(1, backlog GPUs/4G); L(backlog e·n/G); L(since last " +
+				"arrival); L(since last finish); mean rate of running jobs"},
+		{Name: "last", Shape: []int{len(e.m.policies)}, High: 1, Unit: "one-hot",
+			Doc: "the policy that acted last; nothing before the first choice"},
+		{Name: "queue", Shape: []int{timeClasses, sizeClasses}, High: 1, Unit: "fraction",
+			Doc: "C(jobs that wait, 256) by estimate (up to 1 min, 10 min, 1 h, 6 h, 1 d, more) and GPUs (1, 2–4, 5–8, more)"},
 	}
 	if e.seen != nil {
 		fields = []env.Field{
-			{Name: "forecast", Shape: []int{encode.ForecastLen}, High: 1, Unit: "fraction", Doc: "means over the jobs that wait; " + encode.ForecastDoc},
+			{Name: "forecast", Shape: []int{encode.ForecastLen}, High: 1, Unit: "fraction",
+				Doc: "means over the jobs that wait; " + encode.ForecastDoc},
 			fields[0],
 			{Name: "held", Shape: []int{encode.HeldLen}, High: 1, Unit: "fraction", Doc: encode.HeldDoc},
 			fields[1], fields[2],

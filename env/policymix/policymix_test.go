@@ -23,7 +23,8 @@ import (
 var ctx = context.Background()
 
 func tree() cluster.Spec {
-	return cluster.Spec{Name: "tree", Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}}
+	return cluster.Spec{Name: "tree",
+		Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}}
 }
 
 // crowded are jobs that come faster than 32 GPUs can run them.
@@ -34,7 +35,9 @@ func crowded(seed uint64, n int) []traces.Job {
 	for i := range n {
 		at += time.Duration(r.IntN(300)) * time.Second
 		work := time.Duration(math.Exp(4+6*r.Float64())) * time.Second
-		jobs = append(jobs, traces.Job{ID: string(rune('a' + i%26)), Submit: at, Work: work, Estimate: work, GPUs: 1 + r.IntN(8), GPUMilli: 1000})
+		jobs = append(jobs,
+			traces.Job{ID: string(rune('a' + i%26)), Submit: at, Work: work, Estimate: work, GPUs: 1 + r.IntN(8),
+				GPUMilli: 1000})
 	}
 	return jobs
 }
@@ -52,8 +55,8 @@ func open(t *testing.T, cfg policymix.Config, jobs []traces.Job) *sched.Env {
 	return e
 }
 
-// Always choosing p gives the schedule of gymctl sim with p, job by job. Windows begin at their first submit on an empty
-// cluster, so both see the same jobs.
+// Always choosing p gives the schedule of gymctl sim with p, job by job. Windows begin at their first submit on an
+// empty cluster, so both see the same jobs.
 func TestAlwaysTheSamePolicyIsThatPolicy(t *testing.T) {
 	for _, hold := range []time.Duration{time.Second, time.Hour, 1000 * time.Hour} {
 		cfg := policymix.DefaultConfig()
@@ -94,7 +97,8 @@ func TestAlwaysTheSamePolicyIsThatPolicy(t *testing.T) {
 			}
 			for j := range mine.Jobs() {
 				if ends[j.Pos] != j.Finish-j.Submit {
-					t.Fatalf("%s, hold %v: job %d is through after %v, gymctl sim has %v", order, hold, j.Pos, j.Finish-j.Submit, ends[j.Pos])
+					t.Fatalf("%s, hold %v: job %d is through after %v, gymctl sim has %v", order, hold, j.Pos, j.Finish-j.Submit,
+						ends[j.Pos])
 				}
 			}
 			if mine.Len() != cfg.Window || theirs.Len() != cfg.Window {
@@ -178,7 +182,8 @@ func TestFaultsAreAllTold(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Gamma, cfg.Estimates, cfg.Hold, cfg.MaxGPUs, cfg.Placement, cfg.Comm, cfg.Reward, cfg.WaitCost = 2, sim.MustEstimates("none"), 0, 0, "anywhere", "pigeon", "fame", -1
+	cfg.Gamma, cfg.Estimates, cfg.Hold, cfg.MaxGPUs, cfg.Placement, cfg.Comm, cfg.Reward, cfg.WaitCost = 2,
+		sim.MustEstimates("none"), 0, 0, "anywhere", "pigeon", "fame", -1
 	var keys []string
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)

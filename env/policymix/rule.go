@@ -8,12 +8,13 @@ import (
 	"clustergym/simulator/schedulers"
 )
 
-// Rules returns the rules that choose policies, in the order in which tables show them: random play, and each of Policies
-// at every choice, which is that policy over the whole queue with admission skip.
+// Rules returns the rules that choose policies, in the order in which tables show them: random play, and each of
+// Policies at every choice, which is that policy over the whole queue with admission skip.
 func Rules() []sched.Rule {
 	rules := []sched.Rule{sched.RandomRule()}
 	for _, name := range Policies() {
-		rules = append(rules, sched.Rule{Name: name, About: "policy " + name + " at every choice", Estimates: schedulers.Estimating(name)})
+		rules = append(rules,
+			sched.Rule{Name: name, About: "policy " + name + " at every choice", Estimates: schedulers.Estimating(name)})
 	}
 	return rules
 }

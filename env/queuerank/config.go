@@ -13,22 +13,23 @@ import (
 // ID is the environment's name and version.
 const ID = "QueueRank-v1"
 
-// Metrics returns the values of Config.Metric, from which the return is computed. All but utilisation are means over the
-// jobs of the window, and lower is better.
+// Metrics returns the values of Config.Metric, from which the return is computed. All but utilisation are means over
+// the jobs of the window, and lower is better.
 func Metrics() []string { return []string{"bsld", "wait", "jct", "slowdown", "utilisation"} }
 
 // Common holds the settings of every environment in which the agent chooses the next job: QueueRank-v1, RLScheduler-v1
 // and RLTune-v1.
 type Common struct {
-	Gamma     float64       `yaml:"gamma"`     // discount of a step, reported as info.discount
-	Window    int           `yaml:"window"`    // W, jobs of an episode
-	Load      float64       `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
-	MaxGPUs   int           `yaml:"max_gpus"`  // larger jobs are left out of the workload
-	Visible   int           `yaml:"visible"`   // jobs that the agent sees and can choose
-	Placement string        `yaml:"placement"` // which GPUs a job gets
-	Backfill  string        `yaml:"backfill"`  // none or easy: what may start while the chosen job waits
-	Estimates sim.Estimates `yaml:"estimates"` // what is known of run times: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
-	Metric    string        `yaml:"metric"`    // S: bsld, wait, jct, slowdown or utilisation
+	Gamma     float64 `yaml:"gamma"`     // discount of a step, reported as info.discount
+	Window    int     `yaml:"window"`    // W, jobs of an episode
+	Load      float64 `yaml:"load"`      // offered load to which submit times are stretched; 0 = as recorded
+	MaxGPUs   int     `yaml:"max_gpus"`  // larger jobs are left out of the workload
+	Visible   int     `yaml:"visible"`   // jobs that the agent sees and can choose
+	Placement string  `yaml:"placement"` // which GPUs a job gets
+	Backfill  string  `yaml:"backfill"`  // none or easy: what may start while the chosen job waits
+	// what is known of run times: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA
+	Estimates sim.Estimates `yaml:"estimates"`
+	Metric    string        `yaml:"metric"` // S: bsld, wait, jct, slowdown or utilisation
 	// Reward is relative: (S_base − S)/max(S_base, S, 1) at the end; minus: −S at the end; or dense: each job's share of
 	// −S when it starts.
 	Reward string `yaml:"reward"`
@@ -69,7 +70,8 @@ func (c *Common) Check(l *fault.List, placements, bases []string) {
 	among := func(key, v string, all []string) { l.Add(slices.Contains(all, v), key, v, nearest.OneOf(v, all)) }
 	l.Add(c.Gamma > 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number above 0 and up to 1")
 	l.Add(c.Window >= 1 && c.Window <= 1<<20, "window", c.Window, "1 to 1048576 jobs")
-	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load, "0 (as recorded), or 0.01 to 100 times the cluster")
+	l.Add(c.Load == 0 || c.Load >= 0.01 && c.Load <= 100, "load", c.Load,
+		"0 (as recorded), or 0.01 to 100 times the cluster")
 	l.Add(c.MaxGPUs >= 1 && c.MaxGPUs <= 1<<20, "max_gpus", c.MaxGPUs, "1 to 1048576")
 	l.Add(c.Visible >= 1 && c.Visible <= 4096, "visible", c.Visible, "1 to 4096")
 	among("placement", c.Placement, placements)
@@ -77,7 +79,8 @@ func (c *Common) Check(l *fault.List, placements, bases []string) {
 	l.Add(c.Estimates.Known(), "estimates", c.Estimates.String(),
 		"estimates, not none: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10")
 	among("metric", c.Metric, Metrics())
-	l.Add(slices.Contains([]string{"relative", "minus", "dense"}, c.Reward), "reward", c.Reward, "relative, minus or dense")
+	l.Add(slices.Contains([]string{"relative", "minus", "dense"}, c.Reward), "reward", c.Reward,
+		"relative, minus or dense")
 	l.Add(c.Reward != "dense" || c.Metric != "utilisation", "reward", c.Reward,
 		"relative or minus with metric utilisation, which is no mean over jobs")
 	among("base", c.Base, bases)

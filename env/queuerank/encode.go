@@ -60,11 +60,13 @@ func (x *encoder) wide() int {
 
 // Fields implements sched.Encoder.
 func (x *encoder) Fields() []env.Field {
-	doc := "by slot: wait/12 h; e/max; n/G; memory, user, group and executable by their maxima (absent: 1); can start 1 − 1e-5, else 1e-5; all cut at 1 − 1e-5; an empty slot is 0, 1, 1, 1, 1, 1, 1, 0"
+	doc := "by slot: wait/12 h; e/max; n/G; memory, user, group and executable by their maxima (absent: 1); can start 1 " +
+		"− 1e-5, else 1e-5; all cut at 1 − 1e-5; an empty slot is 0, 1, 1, 1, 1, 1, 1, 0"
 	if x.seen != nil {
 		doc += "; " + encode.ForecastDoc + "; zeros for an empty slot"
 	}
-	return []env.Field{{Name: "jobs", Shape: []int{x.l.cfg.Visible, x.wide()}, High: 1, Unit: "fraction", Doc: doc, Filled: 8}}
+	return []env.Field{{Name: "jobs", Shape: []int{x.l.cfg.Visible, x.wide()}, High: 1, Unit: "fraction", Doc: doc,
+		Filled: 8}}
 }
 
 // Reset implements sched.Encoder.

@@ -14,8 +14,8 @@ import (
 	"clustergym/traces"
 )
 
-// Program is what an environment in which agents choose the next job does in a way of its own. Fields that are empty stand for what
-// QueueRank-v1 does.
+// Program is what an environment in which agents choose the next job does in a way of its own. Fields that are empty
+// stand for what QueueRank-v1 does.
 type Program struct {
 	ID      string
 	Eager   bool  // the agent is asked after every arrival, even if more jobs arrive at the same instant
@@ -55,15 +55,16 @@ type Waiting struct {
 
 // Machine says where and when jobs start.
 type Machine interface {
-	// Place appends the GPUs that j gets to dst[:0], and reports whether it fits now. held says that it is the job that is held.
+	// Place appends the GPUs that j gets to dst[:0], and reports whether it fits now. held says that it is the job that is
+	// held.
 	Place(j sim.Job, held bool, dst []cluster.GPU) ([]cluster.GPU, bool)
 	// Early returns when j, which is held, will fit if the running jobs end as estimated.
 	Early(j sim.Job) int64
 }
 
-// Env is the environment. An episode ends once the last job has started. Schedulers in the agent's place (Simulate) with admission commit
-// have the agent's choices, with one exception: of jobs submitted at the same time, which the simulator hands out one by one, they may
-// hold the first before they see the others. Not safe for concurrent use.
+// Env is the environment. An episode ends once the last job has started. Schedulers in the agent's place (Simulate)
+// with admission commit have the agent's choices, with one exception: of jobs submitted at the same time, which the
+// simulator hands out one by one, they may hold the first before they see the others. Not safe for concurrent use.
 type Env struct {
 	*sched.Env
 	cfg  Config
@@ -71,8 +72,8 @@ type Env struct {
 	sum  *score
 }
 
-// New returns an environment over the windows w. Episodes without a Split are of part. training holds the jobs of the training part;
-// features are scaled by their maxima.
+// New returns an environment over the windows w. Episodes without a Split are of part. training holds the jobs of the
+// training part; features are scaled by their maxima.
 func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, part traces.Part) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -84,7 +85,8 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 }
 
 // Assemble returns an environment like QueueRank-v1 with the ways of a program. cfg must be valid.
-func Assemble(cfg Config, own Program, spec cluster.Spec, w sched.Windows, training []traces.Job, part traces.Part) (*Env, error) {
+func Assemble(cfg Config, own Program, spec cluster.Spec, w sched.Windows, training []traces.Job,
+	part traces.Part) (*Env, error) {
 	est := cfg.Estimates
 	c, err := cluster.New(spec)
 	if err != nil {
@@ -97,7 +99,8 @@ func Assemble(cfg Config, own Program, spec cluster.Spec, w sched.Windows, train
 	}
 	if own.Machine == nil {
 		if cfg.Backfill != "none" && !c.Pool() {
-			return nil, fmt.Errorf("%s: backfill %s is for counters (pool:N, swf-N), and %s has nodes", own.ID, cfg.Backfill, spec.Name)
+			return nil, fmt.Errorf("%s: backfill %s is for counters (pool:N, swf-N), and %s has nodes", own.ID, cfg.Backfill,
+				spec.Name)
 		}
 		place, err := cluster.NewPlacement(cfg.Placement)
 		if err != nil {
@@ -110,10 +113,13 @@ func Assemble(cfg Config, own Program, spec cluster.Spec, w sched.Windows, train
 	}
 	sum := &score{cfg: &l.cfg, base: own.Base}
 	common := sched.DefaultConfig()
-	common.Gamma, common.Window, common.Warm, common.Load, common.Estimates, common.Forecast = cfg.Gamma, cfg.Window, 0, cfg.Load, cfg.Estimates, cfg.Forecast
+	common.Gamma, common.Window, common.Warm, common.Load, common.Estimates, common.Forecast = cfg.Gamma, cfg.Window, 0,
+		cfg.Load, cfg.Estimates, cfg.Forecast
 	parts := sched.Parts{
-		ID: own.ID, Sim: sim.Config{Comm: "none", Serial: true}, Cluster: spec, Placement: cfg.Placement, Windows: w, Part: part, MaxGPUs: cfg.MaxGPUs,
-		Cold: true, PerStep: true, Starts: true, Suits: own.Suits, Slots: l, Actions: choices{l}, Encoder: own.Encoder, Score: sum,
+		ID: own.ID, Sim: sim.Config{Comm: "none", Serial: true}, Cluster: spec, Placement: cfg.Placement, Windows: w,
+		Part: part, MaxGPUs: cfg.MaxGPUs,
+		Cold: true, PerStep: true, Starts: true, Suits: own.Suits, Slots: l, Actions: choices{l}, Encoder: own.Encoder,
+		Score: sum,
 	}
 	if own.Base == nil && (cfg.Reward == "relative" || cfg.Filter) {
 		b, err := newBaseline(&l.cfg, spec, w, est)

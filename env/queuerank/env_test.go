@@ -95,7 +95,8 @@ func TestThreeJobsByHand(t *testing.T) {
 			i := 0
 			ret, steps := play(t, e, ts, func() int { i++; return c.choose[i-1] })
 			if got := ts.Info[queuerank.InfoScore]; math.Abs(got-c.score) > 1e-9 || math.Abs(ret+c.score) > 1e-9 || steps != 3 {
-				t.Errorf("%s, %s %s: score %v, return %v after %d steps, want %v after 3", c.name, c.metric, reward, got, ret, steps, c.score)
+				t.Errorf("%s, %s %s: score %v, return %v after %d steps, want %v after 3", c.name, c.metric, reward, got, ret,
+					steps, c.score)
 			}
 		}
 	}
@@ -103,7 +104,8 @@ func TestThreeJobsByHand(t *testing.T) {
 
 // The same jobs behind one that blocks them until all have arrived, so that there is a choice.
 func TestAChoiceByHand(t *testing.T) {
-	jobs := []traces.Job{job(0, 5*time.Second, 2), job(time.Second, 100*time.Second, 2), job(time.Second, 10*time.Second, 1), job(time.Second, 10*time.Second, 1)}
+	jobs := []traces.Job{job(0, 5*time.Second, 2), job(time.Second, 100*time.Second, 2),
+		job(time.Second, 10*time.Second, 1), job(time.Second, 10*time.Second, 1)}
 	run := func(reward string, slots ...int) (float64, *env.TimeStep) {
 		cfg := queuerank.DefaultConfig()
 		cfg.Reward = reward
@@ -183,10 +185,12 @@ func TestAlwaysTheOldestIsFCFS(t *testing.T) {
 		e, ts := open(t, cfg, cluster.Spec{Pool: 256}, jobs[start:start+1024]...)
 		ret, steps := play(t, e, ts, func() int { return 0 })
 		for name, got := range map[string]float64{
-			"bsld_avg": -ret, "wait_avg": ts.Info[queuerank.InfoWait], "jct_avg": ts.Info[queuerank.InfoJCT], "makespan": ts.Info[queuerank.InfoMakespan],
+			"bsld_avg": -ret, "wait_avg": ts.Info[queuerank.InfoWait], "jct_avg": ts.Info[queuerank.InfoJCT],
+			"makespan": ts.Info[queuerank.InfoMakespan],
 		} {
 			if want := number(row, name); math.Abs(got-want) > 5.1e-7 {
-				t.Errorf("window at %d, back-filling %s: %s is %.6f, published is %.6f", start, row[column["backfill"]], name, got, want)
+				t.Errorf("window at %d, back-filling %s: %s is %.6f, published is %.6f", start, row[column["backfill"]], name, got,
+					want)
 			}
 		}
 		if cfg.Backfill == "none" && steps != 1024 {
@@ -231,9 +235,12 @@ func TestAlwaysTheOldestIsFIFOUnderCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 			sum := c.Summary(0, 0)
-			if math.Abs(-ret-sum.BoundedSlowdown.Mean) > 1e-9 || math.Abs(ts.Info[queuerank.InfoJCT]-sum.JCT.Mean) > 1e-9 || ts.Info[queuerank.InfoMakespan] != sum.Makespan {
-				t.Errorf("%s, back-filling %s: bounded slowdown %v, JCT %v, makespan %v; gymctl sim has %v, %v and %v", spec.Name, backfill,
-					-ret, ts.Info[queuerank.InfoJCT], ts.Info[queuerank.InfoMakespan], sum.BoundedSlowdown.Mean, sum.JCT.Mean, sum.Makespan)
+			if math.Abs(-ret-sum.BoundedSlowdown.Mean) > 1e-9 || math.Abs(ts.Info[queuerank.InfoJCT]-sum.JCT.Mean) > 1e-9 ||
+				ts.Info[queuerank.InfoMakespan] != sum.Makespan {
+				t.Errorf("%s, back-filling %s: bounded slowdown %v, JCT %v, makespan %v; gymctl sim has %v, %v and %v", spec.Name,
+					backfill,
+					-ret, ts.Info[queuerank.InfoJCT], ts.Info[queuerank.InfoMakespan], sum.BoundedSlowdown.Mean, sum.JCT.Mean,
+					sum.Makespan)
 			}
 		}
 	}
@@ -256,7 +263,8 @@ func TestTheShortestEarnsNothingRelativeToSJF(t *testing.T) {
 			return best
 		})
 		if ret != 0 || ts.Info[queuerank.InfoScore] != ts.Info[queuerank.InfoBase] {
-			t.Errorf("%s: return %v: score %v, SJF's %v", spec.Name, ret, ts.Info[queuerank.InfoScore], ts.Info[queuerank.InfoBase])
+			t.Errorf("%s: return %v: score %v, SJF's %v", spec.Name, ret, ts.Info[queuerank.InfoScore],
+				ts.Info[queuerank.InfoBase])
 		}
 	}
 }
@@ -267,14 +275,16 @@ func slow() cluster.Spec {
 		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, GPUType: "old"}}}}}
 }
 
-// A job that starts at once on GPUs of half the speed takes twice its work: slowdowns compare with the work, so both are 2.
+// A job that starts at once on GPUs of half the speed takes twice its work: slowdowns compare with the work, so both
+// are 2.
 func TestSlowdownsCompareWithTheWork(t *testing.T) {
 	for _, metric := range []string{"bsld", "slowdown"} {
 		cfg := queuerank.DefaultConfig()
 		cfg.Metric = metric
 		e, ts := open(t, cfg, slow(), job(0, 100*time.Second, 4))
 		play(t, e, ts, func() int { return 0 })
-		if got := [3]float64{ts.Info[queuerank.InfoScore], ts.Info[queuerank.InfoBase], ts.Info[queuerank.InfoBSLD]}; got != [3]float64{2, 2, 2} {
+		if got := [3]float64{ts.Info[queuerank.InfoScore], ts.Info[queuerank.InfoBase], ts.Info[queuerank.InfoBSLD]}; got !=
+			[3]float64{2, 2, 2} {
 			t.Errorf("%s: score, that of the base order and mean bounded slowdown are %v, want 2 each", metric, got)
 		}
 	}
@@ -390,13 +400,16 @@ func TestFaultsAreAllTold(t *testing.T) {
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)
 	}
-	if got, want := strings.Join(keys, " "), "gamma window load max_gpus visible placement backfill estimates metric reward base forecast"; got != want {
+	if got, want := strings.Join(keys, " "),
+		"gamma window load max_gpus visible placement backfill estimates metric reward base forecast"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	cfg = queuerank.DefaultConfig()
 	cfg.Backfill = "easy"
-	spec := cluster.Spec{Name: "nodes", Racks: []cluster.RackSpec{{Count: 1, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}}
-	if _, err := queuerank.New(cfg, spec, windows(nil), nil, traces.Training); err == nil || !strings.Contains(err.Error(), "is for counters") {
+	spec := cluster.Spec{Name: "nodes",
+		Racks: []cluster.RackSpec{{Count: 1, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}}
+	if _, err := queuerank.New(cfg, spec, windows(nil), nil, traces.Training); err == nil ||
+		!strings.Contains(err.Error(), "is for counters") {
 		t.Errorf("back-filling on nodes: %v", err)
 	}
 }

@@ -40,7 +40,8 @@ var _ sched.Slots = (*line)(nil)
 // of returns what the queue keeps of j.
 func (l *line) of(s *sched.State, j sim.Job) Waiting {
 	r := s.View.Request(j)
-	return Waiting{Job: j, Pos: s.View.Pos(j), Submit: int64(s.View.Trace(j).Submit), E: int64(s.Known[j].Estimate), Milli: int64(r.GPUs * r.Milli)}
+	return Waiting{Job: j, Pos: s.View.Pos(j), Submit: int64(s.View.Trace(j).Submit), E: int64(s.Known[j].Estimate),
+		Milli: int64(r.GPUs * r.Milli)}
 }
 
 // Reset implements sched.Slots.
@@ -62,8 +63,8 @@ func (l *line) Remove(s *sched.State, j sim.Job) {
 	}
 }
 
-// Fill implements sched.Slots. While a job is held the agent is shown none: there is nothing to choose. The simulator hands out the jobs
-// of one instant one by one; the agent is asked after the last of them, unless the program is eager.
+// Fill implements sched.Slots. While a job is held the agent is shown none: there is nothing to choose. The simulator
+// hands out the jobs of one instant one by one; the agent is asked after the last of them, unless the program is eager.
 func (l *line) Fill(s *sched.State) {
 	s.Slots, s.Fits = s.Slots[:0], s.Fits[:0]
 	if l.queue.Len() == 0 || !s.View.Over() && (l.held.job >= 0 || !l.own.Eager && l.arriving(s.View)) {
@@ -145,7 +146,8 @@ func (l choices) Back() {
 	}
 }
 
-// Keep implements sched.Mindful: a job that was chosen and does not fit is waited for, and one that was imagined to start until it has.
+// Keep implements sched.Mindful: a job that was chosen and does not fit is waited for, and one that was imagined to
+// start until it has.
 func (l choices) Keep([]sim.Decision) {
 	held := l.held
 	if on := l.marked.on; on {

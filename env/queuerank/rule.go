@@ -11,18 +11,22 @@ import (
 var orders = []sched.Rule{
 	{Name: "fifo", About: "the visible job that was submitted first"},
 	{Name: "sjf", About: "the visible job of the shortest estimated run time", Estimates: true},
-	{Name: "f1", About: "the visible job of the least log₁₀(run time)·GPUs + 870·log₁₀(submit), the first policy of Carastan-Santos and de Camargo", Estimates: true},
+	{Name: "f1",
+		About: "the visible job of the least log₁₀(run time)·GPUs + 870·log₁₀(submit), the first policy of Carastan-Santos " +
+			"and de Camargo", Estimates: true},
 	{Name: "smallest", About: "the visible job of the fewest GPUs"},
 	{Name: "area", About: "the visible job of the least estimated run time × GPUs", Estimates: true},
 	{Name: "wfp3", About: "the visible job of the greatest (wait/estimated run time)³·GPUs", Estimates: true},
 	{Name: "unicep", About: "the visible job of the greatest wait/(log₂(GPUs)·estimated run time)", Estimates: true},
-	{Name: "multifactor", About: "the visible job of the highest priority in Slurm's multi-factor plugin: wait/12 h and a bonus for few GPUs"},
+	{Name: "multifactor",
+		About: "the visible job of the highest priority in Slurm's multi-factor plugin: wait/12 h and a bonus for few GPUs"},
 	{Name: "ljf", About: "the visible job of the longest estimated run time", Estimates: true},
 	{Name: "largest", About: "the visible job of the most GPUs"},
 }
 
-// Rules returns the rules that choose among the visible jobs, in the order in which tables show them. Where every waiting
-// job is visible and no two are submitted at the same time, each is the heuristic of its name with admission commit.
+// Rules returns the rules that choose among the visible jobs, in the order in which tables show them. Where every
+// waiting job is visible and no two are submitted at the same time, each is the heuristic of its name with admission
+// commit.
 func Rules() []sched.Rule { return append([]sched.Rule{sched.RandomRule()}, orders...) }
 
 // NewRule returns an actor that plays one of Rules in e.
@@ -40,7 +44,8 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 	return sched.NewActor(func([]bool, *rand.Rand) (int32, error) {
 		rank.Reseed(e.State().Seed)
 		best, least := 0, 0.0
-		for i, j := range e.Slots() { // in order of submit, so that ties go to the oldest; with Config.Peer in the program's order
+		// in order of submit, so that ties go to the oldest; with Config.Peer in the program's order
+		for i, j := range e.Slots() {
 			if k := rank.Key(e.View(), j); i == 0 || k < least {
 				best, least = i, k
 			}

@@ -35,8 +35,8 @@ type sums struct {
 	end                       time.Duration
 }
 
-// add counts a job that starts at now after wait and will run for runs. Its slowdowns compare with its work, which is its
-// run time on GPUs of speed 1.
+// add counts a job that starts at now after wait and will run for runs. Its slowdowns compare with its work, which is
+// its run time on GPUs of speed 1.
 func (s *sums) add(t *traces.Job, wait, runs, now time.Duration) {
 	jct := (wait + runs).Seconds()
 	s.jobs++
@@ -88,7 +88,8 @@ func (*score) Fields() []env.Field {
 	inf := float32(math.Inf(1))
 	return []env.Field{
 		{Name: "score", Low: -1, High: inf, Unit: "metric", Doc: "S of the window; at the end", Metric: true},
-		{Name: "base_score", Low: -1, High: inf, Unit: "metric", Doc: "S of the base order on the same window; at the end, where it was played", Metric: true},
+		{Name: "base_score", Low: -1, High: inf, Unit: "metric",
+			Doc: "S of the base order on the same window; at the end, where it was played", Metric: true},
 		{Name: "bsld", High: inf, Unit: "ratio", Doc: "mean of max(1, JCT / max(run time, 10 s)); at the end", Metric: true},
 		{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean wait; at the end", Metric: true},
 		{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
@@ -174,7 +175,8 @@ func newBaseline(cfg *Config, spec cluster.Spec, w sched.Windows, est sim.Estima
 	b := &baseline{cfg: cfg, plays: plays, orders: map[string]schedulers.Policy{}}
 	for _, order := range []string{cfg.Base, "sjf"} {
 		h := schedulers.DefaultConfig()
-		h.Order, h.Admission, h.Backfill, h.Placement, h.Estimates = order, "commit", cfg.Backfill, cfg.Placement, cfg.Estimates
+		h.Order, h.Admission, h.Backfill, h.Placement, h.Estimates = order, "commit", cfg.Backfill, cfg.Placement,
+			cfg.Estimates
 		if b.orders[order], err = schedulers.New(h); err != nil {
 			return nil, err
 		}

@@ -35,7 +35,8 @@ func (a waiting) compare(b waiting) int {
 }
 
 func (o *sorted) copyFrom(p *sorted) {
-	o.bySubmit, o.byTime, o.bySize = append(o.bySubmit[:0], p.bySubmit...), append(o.byTime[:0], p.byTime...), append(o.bySize[:0], p.bySize...)
+	o.bySubmit, o.byTime, o.bySize = append(o.bySubmit[:0],
+		p.bySubmit...), append(o.byTime[:0], p.byTime...), append(o.bySize[:0], p.bySize...)
 }
 
 // Save implements Queue.

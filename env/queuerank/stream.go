@@ -23,8 +23,8 @@ type Passed struct {
 // Chooser chooses a visible job: ts holds its observation, as of an episode, and the slots are those of Env.Slots.
 type Chooser func(ts *env.TimeStep) (slot int32, err error)
 
-// ahead is the stream that the simulator reads. It leaves out jobs that the environment does not take. The simulator reads one job
-// ahead of its clock.
+// ahead is the stream that the simulator reads. It leaves out jobs that the environment does not take. The simulator
+// reads one job ahead of its clock.
 type ahead struct {
 	jobs    traces.Stream
 	most    int           // GPUs of the largest job that is taken
@@ -46,11 +46,12 @@ func (a *ahead) Next(j *traces.Job) error {
 	}
 }
 
-// Stream plays a log of any length from the empty cluster on. Jobs come from the stream while time goes by, and memory holds only those
-// that wait or run. choose is asked where several jobs are visible; a single one is taken. ts is scratch of the environment's Spec.
-// There are no rewards, and times count from the log's own clock. If jobs has a method Origin, as traces.Slice has, predictors begin
-// there. Afterwards the environment needs a Reset.
-func (e *Env) Stream(ctx context.Context, jobs traces.Stream, ts *env.TimeStep, choose Chooser) (all Passed, err error) {
+// Stream plays a log of any length from the empty cluster on. Jobs come from the stream while time goes by, and memory
+// holds only those that wait or run. choose is asked where several jobs are visible; a single one is taken. ts is
+// scratch of the environment's Spec. There are no rewards, and times count from the log's own clock. If jobs has a
+// method Origin, as traces.Slice has, predictors begin there. Afterwards the environment needs a Reset.
+func (e *Env) Stream(ctx context.Context, jobs traces.Stream, ts *env.TimeStep,
+	choose Chooser) (all Passed, err error) {
 	if e.line.own.NoStreams != "" {
 		return all, fmt.Errorf("%s: %s", e.Spec().ID, e.line.own.NoStreams)
 	}

@@ -48,8 +48,8 @@ func (s *endless) Next(j *traces.Job) error {
 	return nil
 }
 
-// A stream and an episode of the same jobs and choices start every job at the same time, whatever is known of run times and whether or
-// not jobs are back-filled.
+// A stream and an episode of the same jobs and choices start every job at the same time, whatever is known of run times
+// and whether or not jobs are back-filled.
 func TestAStreamIsAnEpisode(t *testing.T) {
 	var jobs []traces.Job
 	from := &endless{r: rand.New(rand.NewPCG(8, 8)), n: 1500, gaps: 240}
@@ -94,11 +94,14 @@ func TestAStreamIsAnEpisode(t *testing.T) {
 			}
 			for i := range want {
 				if len(got) != len(want) || got[i] != want[i] {
-					t.Fatalf("%s, back-filling %s: job %d of %d starts at %v, in an episode at %v", rule, backfill, i, len(got), got[i], want[i])
+					t.Fatalf("%s, back-filling %s: job %d of %d starts at %v, in an episode at %v", rule, backfill, i, len(got),
+						got[i], want[i])
 				}
 			}
-			if all.Jobs != len(jobs) || all.Choices == 0 || all.Longest < 17 || math.Abs(all.BSLD-ts.Info[queuerank.InfoBSLD]) > 1e-9*all.BSLD {
-				t.Errorf("%s, back-filling %s: %+v, in an episode a bounded slowdown of %v", rule, backfill, all, ts.Info[queuerank.InfoBSLD])
+			if all.Jobs != len(jobs) || all.Choices == 0 || all.Longest < 17 ||
+				math.Abs(all.BSLD-ts.Info[queuerank.InfoBSLD]) > 1e-9*all.BSLD {
+				t.Errorf("%s, back-filling %s: %+v, in an episode a bounded slowdown of %v", rule, backfill, all,
+					ts.Info[queuerank.InfoBSLD])
 			}
 			// An episode is what it was before.
 			if err := e.Reset(ctx, env.Episode{Seed: 1}, ts); err != nil {
@@ -108,13 +111,15 @@ func TestAStreamIsAnEpisode(t *testing.T) {
 	}
 }
 
-// What an environment does not take is left out and counted; an empty log has no jobs; a slot that is not there is an error.
+// What an environment does not take is left out and counted; an empty log has no jobs; a slot that is not there is an
+// error.
 func TestStreamsOfFewJobs(t *testing.T) {
 	cfg := queuerank.DefaultConfig()
 	cfg.MaxGPUs = 2
 	e, ts := open(t, cfg, cluster.Spec{Pool: 4}, job(0, time.Second, 1))
 	zero := func(*env.TimeStep) (int32, error) { return 0, nil }
-	jobs := []traces.Job{job(0, time.Second, 3), job(0, 0, 1), job(0, 9*time.Second, 2), job(0, 9*time.Second, 2), job(time.Second, time.Second, 5)}
+	jobs := []traces.Job{job(0, time.Second, 3), job(0, 0, 1), job(0, 9*time.Second, 2), job(0, 9*time.Second, 2),
+		job(time.Second, time.Second, 5)}
 	all, err := e.Stream(ctx, &traces.Slice{Jobs: jobs}, ts, zero)
 	if err != nil || all.Jobs != 2 || all.Refused != 3 || all.Choices != 1 || all.BSLD != 1 || all.JCT != 9 {
 		t.Errorf("%+v, %v", all, err)
@@ -122,7 +127,8 @@ func TestStreamsOfFewJobs(t *testing.T) {
 	if all, err = e.Stream(ctx, &traces.Slice{Jobs: jobs[:2]}, ts, zero); err != nil || all.Jobs != 0 || all.Refused != 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if _, err = e.Stream(ctx, &traces.Slice{Jobs: jobs}, ts, func(*env.TimeStep) (int32, error) { return 7, nil }); err == nil {
+	if _, err = e.Stream(ctx, &traces.Slice{Jobs: jobs}, ts, func(*env.TimeStep) (int32, error) { return 7, nil }); err ==
+		nil {
 		t.Error("slot 7 of 2 was taken")
 	}
 	if err := e.Step(ctx, env.Action{Disc: []int32{0}}, ts); err == nil {

@@ -16,10 +16,10 @@ import (
 	"clustergym/traces"
 )
 
-// Actor looks ahead through the action space of an environment in which an action starts one of the visible jobs or waits, such
-// as JobSelect-v1. Its candidates are the jobs in the slots that fit, in the order of the base, and waiting. The base plays on
-// over the whole queue and skips what does not fit. It is an agents.Policy for batches of one row: the environment's current
-// time step. Not safe for concurrent use.
+// Actor looks ahead through the action space of an environment in which an action starts one of the visible jobs or
+// waits, such as JobSelect-v1. Its candidates are the jobs in the slots that fit, in the order of the base, and
+// waiting. The base plays on over the whole queue and skips what does not fit. It is an agents.Policy for batches of
+// one row: the environment's current time step. Not safe for concurrent use.
 type Actor struct {
 	e      *sched.Env
 	base   schedulers.Policy
@@ -34,8 +34,8 @@ type Actor struct {
 	tally  Tally
 }
 
-// NewActor returns an actor that improves the order called base, such as sjf, in e. A setup without a source draws from the
-// training part of e's workload (RecordedOf).
+// NewActor returns an actor that improves the order called base, such as sjf, in e. A setup without a source draws from
+// the training part of e's workload (RecordedOf).
 func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 	cfg, parts := e.Config(), e.Parts()
 	name := policyname.AtSlots(base).Looking(policyname.Rollout)
@@ -45,7 +45,8 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 		return nil, fmt.Errorf("%s: %s: %w", parts.ID, name, ErrBlind)
 	}
 	if !slices.Contains(schedulers.Bases(), base) {
-		return nil, fmt.Errorf("%s: %s: no order %q to play on with, want %s", parts.ID, name, base, nearest.OneOf(base, schedulers.Bases()))
+		return nil, fmt.Errorf("%s: %s: no order %q to play on with, want %s", parts.ID, name, base,
+			nearest.OneOf(base, schedulers.Bases()))
 	}
 	if err := h.Validate(); err != nil {
 		return nil, err
@@ -71,8 +72,8 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 	return a, err
 }
 
-// RecordedOf returns the futures of the training part of e's workload, at e's load, with forecasts where jobs have some. It may
-// be shared by environments over the same workload.
+// RecordedOf returns the futures of the training part of e's workload, at e's load, with forecasts where jobs have
+// some. It may be shared by environments over the same workload.
 func RecordedOf(e *sched.Env) (*Recorded, error) {
 	cfg, parts := e.Config(), e.Parts()
 	return RecordedIn(parts.Windows, cfg)

@@ -9,15 +9,17 @@ import (
 	"clustergym/env/rollout"
 )
 
-// BenchmarkWindow plays windows of 256 generated jobs at the default settings, as rollout:sjf+skip over the whole queue. Its
-// rate is in rollouts for each second of one processor's time, which other programs on the machine hardly change.
+// BenchmarkWindow plays windows of 256 generated jobs at the default settings, as rollout:sjf+skip over the whole
+// queue. Its rate is in rollouts for each second of one processor's time, which other programs on the machine hardly
+// change.
 func BenchmarkWindow(b *testing.B) {
 	jobs := generated(b, 10_000, 77)
 	for _, c := range []struct {
 		estimates string
 		ahead     int
 		order     string
-	}{{"exact", 64, "sjf"}, {"history", 64, "sjf"}, {"exact", 256, "sjf"}, {"exact", 64, "hold"}, {"history", 64, "hold"}} {
+	}{{"exact", 64, "sjf"}, {"history", 64, "sjf"}, {"exact", 256, "sjf"}, {"exact", 64, "hold"},
+		{"history", 64, "hold"}} {
 		estimates := c.estimates
 		b.Run(fmt.Sprintf("%s/%d-ahead/%s", estimates, c.ahead, c.order), func(b *testing.B) {
 			cfg := rollout.DefaultConfig()
@@ -38,7 +40,8 @@ func BenchmarkWindow(b *testing.B) {
 				}
 				used += cpuTime() - begin
 				t := s.Tally()
-				sum.Decisions, sum.Rollouts, sum.Deviated = sum.Decisions+t.Decisions, sum.Rollouts+t.Rollouts, sum.Deviated+t.Deviated
+				sum.Decisions, sum.Rollouts, sum.Deviated = sum.Decisions+t.Decisions, sum.Rollouts+t.Rollouts,
+					sum.Deviated+t.Deviated
 			}
 			b.ReportMetric(float64(sum.Rollouts)/used.Seconds(), "rollouts/s")
 			b.ReportMetric(float64(sum.Decisions)/float64(b.N), "decisions/window")

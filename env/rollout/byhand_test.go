@@ -27,7 +27,8 @@ func (q quiet) Draw(v *sim.View, _ uint64, _ int, f *sim.Future) bool {
 
 // seconds returns a job of one GPU.
 func seconds(id string, submit, work int) traces.Job {
-	return traces.Job{ID: id, Submit: time.Duration(submit) * time.Second, Work: time.Duration(work) * time.Second, GPUs: 1, GPUMilli: 1000}
+	return traces.Job{ID: id, Submit: time.Duration(submit) * time.Second, Work: time.Duration(work) * time.Second,
+		GPUs: 1, GPUMilli: 1000}
 }
 
 // choice asks a search over FIFO which of the waiting jobs is to start on one GPU, at 0 s; the first is FIFO's choice.
@@ -44,7 +45,8 @@ func choice(t *testing.T, cfg rollout.Config, src rollout.Source, jobs ...traces
 		t.Fatal(err)
 	}
 	search, err := rollout.NewSearch(rollout.Options{
-		Config: cfg, Estimates: sim.Estimates{Mode: sim.EstimateExact}, Source: src, Workers: 2, Base: func() (rollout.Base, error) { return schedulers.New(base("fifo", "skip", "exact")) },
+		Config: cfg, Estimates: sim.Estimates{Mode: sim.EstimateExact}, Source: src, Workers: 2,
+		Base: func() (rollout.Base, error) { return schedulers.New(base("fifo", "skip", "exact")) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -61,17 +63,19 @@ func choice(t *testing.T, cfg rollout.Config, src rollout.Source, jobs ...traces
 	return *c
 }
 
-// Jobs of 10 s and 1 s wait for one GPU. FIFO's order costs 10 + 11 s, the other one 1 + 11 s. Bounded slowdowns, over 10 s at
-// least, are 1 + 1.1 either way, so FIFO's choice stays.
+// Jobs of 10 s and 1 s wait for one GPU. FIFO's order costs 10 + 11 s, the other one 1 + 11 s. Bounded slowdowns, over
+// 10 s at least, are 1 + 1.1 either way, so FIFO's choice stays.
 func TestTwoJobsByHand(t *testing.T) {
 	cfg := rollout.DefaultConfig()
 	cfg.Budget.Rollouts = 20
 	c := choice(t, cfg, quiet{}, seconds("A", 0, 10), seconds("B", 0, 1))
-	if c.Best != 1 || c.Gain != 9 || c.Error != 0 || !slices.Equal(c.Mean, []float64{21, 12}) || !slices.Equal(c.Played, []int{10, 10}) {
+	if c.Best != 1 || c.Gain != 9 || c.Error != 0 || !slices.Equal(c.Mean, []float64{21, 12}) ||
+		!slices.Equal(c.Played, []int{10, 10}) {
 		t.Errorf("%+v, want B, which gains 9 s in each of 10 futures", c)
 	}
 	cfg.Objective = rollout.Slowdown
-	if c = choice(t, cfg, quiet{}, seconds("A", 0, 10), seconds("B", 0, 1)); c.Best != 0 || c.Gain != 0 || math.Abs(c.Mean[0]-2.1) > 1e-12 {
+	if c = choice(t, cfg, quiet{}, seconds("A", 0, 10), seconds("B", 0, 1)); c.Best != 0 || c.Gain != 0 ||
+		math.Abs(c.Mean[0]-2.1) > 1e-12 {
 		t.Errorf("by slowdown: %+v, want A", c)
 	}
 	cfg.Objective, cfg.Budget.Rollouts = rollout.JCT, 14

@@ -12,14 +12,17 @@ import (
 
 // Config holds the settings of a search.
 type Config struct {
-	Budget     Budget  `yaml:"budget"`     // of one decision
-	Candidates int     `yaml:"candidates"` // at most, the base's own choice and waiting included
-	Ahead      int     `yaml:"ahead"`      // jobs that arrive in an imagined future
-	Depth      int     `yaml:"depth"`      // jobs that a rollout starts at most; those left are charged as if they flowed through the cluster in order
+	Budget     Budget `yaml:"budget"`     // of one decision
+	Candidates int    `yaml:"candidates"` // at most, the base's own choice and waiting included
+	Ahead      int    `yaml:"ahead"`      // jobs that arrive in an imagined future
+	// jobs that a rollout starts at most; those left are charged as if they flowed through the cluster in order
+	Depth      int     `yaml:"depth"`
 	Confidence float64 `yaml:"confidence"` // standard errors by which a candidate must be better than the base's choice
-	Share      float64 `yaml:"share"`      // of the futures, in more than which a candidate must be better than the base's choice
-	Lifetimes  string  `yaml:"lifetimes"`  // where run times of jobs in the system are drawn from, if estimates are forecasts
-	Objective  string  `yaml:"objective"`  // jct or slowdown: what is minimised, the mean over jobs
+	// of the futures, in more than which a candidate must be better than the base's choice
+	Share float64 `yaml:"share"`
+	// where run times of jobs in the system are drawn from, if estimates are forecasts
+	Lifetimes string `yaml:"lifetimes"`
+	Objective string `yaml:"objective"` // jct or slowdown: what is minimised, the mean over jobs
 }
 
 // The objectives.
@@ -30,7 +33,8 @@ const (
 
 // DefaultConfig returns the settings that published results use.
 func DefaultConfig() Config {
-	return Config{Budget: Budget{Rollouts: 128}, Candidates: 6, Ahead: 64, Depth: 1024, Confidence: 2, Share: 0.5, Lifetimes: OfBest, Objective: JCT}
+	return Config{Budget: Budget{Rollouts: 128}, Candidates: 6, Ahead: 64, Depth: 1024, Confidence: 2, Share: 0.5,
+		Lifetimes: OfBest, Objective: JCT}
 }
 
 // IsZero reports whether c is the default, which files leave out.
@@ -46,7 +50,8 @@ func (c *Config) Validate() error {
 	l.Add(c.Confidence >= 0 && c.Confidence <= 100, "confidence", c.Confidence, "0 to 100 standard errors")
 	l.Add(c.Share >= 0 && c.Share < 1, "share", c.Share, "0 to below 1, of the futures")
 	l.Add(slices.Contains(lifetimes, c.Lifetimes), "lifetimes", c.Lifetimes, nearest.OneOf(c.Lifetimes, lifetimes))
-	l.Add(c.Objective == JCT || c.Objective == Slowdown, "objective", c.Objective, nearest.OneOf(c.Objective, []string{JCT, Slowdown}))
+	l.Add(c.Objective == JCT || c.Objective == Slowdown, "objective", c.Objective,
+		nearest.OneOf(c.Objective, []string{JCT, Slowdown}))
 	return l.Err()
 }
 

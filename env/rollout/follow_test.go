@@ -29,7 +29,8 @@ func (r *told) Observe(v *sim.View, p *sim.Point) error {
 		f.GPUs = slices.Clone(f.GPUs)
 		facts = append(facts, f)
 	}
-	r.facts, r.at, r.more, r.decided = append(r.facts, facts), append(r.at, sim.Point{Now: p.Now}), append(r.more, v.Arriving()), append(r.decided, nil)
+	r.facts, r.at, r.more, r.decided = append(r.facts,
+		facts), append(r.at, sim.Point{Now: p.Now}), append(r.more, v.Arriving()), append(r.decided, nil)
 	return nil
 }
 
@@ -176,7 +177,8 @@ func TestASearchThroughTheSlotsIsAsked(t *testing.T) {
 	x := sim.Present{Now: v.Now()}
 	for _, list := range [][]sim.Job{v.Running(), v.Waiting()} {
 		for _, j := range list {
-			x.Jobs = append(x.Jobs, sim.PresentJob{Job: v.Trace(j), Runs: v.State(j) == sim.Running, Start: v.Started(j), GPUs: v.GPUs(j)})
+			x.Jobs = append(x.Jobs,
+				sim.PresentJob{Job: v.Trace(j), Runs: v.State(j) == sim.Running, Start: v.Started(j), GPUs: v.GPUs(j)})
 		}
 	}
 	if err := f.Follow(sched.Following{Seed: e.State().Seed, Origin: e.Window().Origin}); err != nil {

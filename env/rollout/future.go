@@ -14,14 +14,14 @@ import (
 // Source draws the jobs of imagined futures.
 type Source interface {
 	// Draw sets f.Jobs to at most n jobs that arrive after v's current time, in order of submit, and f.Forecasts to their
-	// forecasts where jobs have some. It reuses both lists. What it draws follows from seed, and from what a policy may know
-	// of v's run. It reports false if it knows too little to imagine a future.
+	// forecasts where jobs have some. It reuses both lists. What it draws follows from seed, and from what a policy may
+	// know of v's run. It reports false if it knows too little to imagine a future.
 	Draw(v *sim.View, seed uint64, n int, f *sim.Future) bool
 }
 
-// Recorded draws stretches of consecutive jobs of a recorded or generated workload, stretched to a load as the windows of an
-// episode are. It never draws jobs near one that has arrived in the run, so a run over the same workload does not meet its own
-// future. Safe for concurrent use.
+// Recorded draws stretches of consecutive jobs of a recorded or generated workload, stretched to a load as the windows
+// of an episode are. It never draws jobs near one that has arrived in the run, so a run over the same workload does not
+// meet its own future. Safe for concurrent use.
 type Recorded struct {
 	jobs      []traces.Job
 	forecasts []predict.Forecast
@@ -34,10 +34,10 @@ type Recorded struct {
 	byWork []lived   // the same by run time
 }
 
-// NewRecorded returns a source over jobs, at least two, in order of submit. A stretch is scaled by the factor with which a
-// window of that many jobs, which begins where the stretch does, offers load to the run's cluster; with load 0 it is as
-// recorded. If maker is not nil, jobs have the forecasts of a predictor that has seen the workload from its beginning, as if
-// each job started when it was submitted.
+// NewRecorded returns a source over jobs, at least two, in order of submit. A stretch is scaled by the factor with
+// which a window of that many jobs, which begins where the stretch does, offers load to the run's cluster; with load 0
+// it is as recorded. If maker is not nil, jobs have the forecasts of a predictor that has seen the workload from its
+// beginning, as if each job started when it was submitted.
 func NewRecorded(jobs []traces.Job, window int, load float64, maker predict.Maker) *Recorded {
 	r := &Recorded{jobs: jobs, window: max(2, min(window, len(jobs))), load: load, index: make(map[uint64]int, len(jobs))}
 	for i := range jobs {
@@ -98,8 +98,8 @@ func (r *Recorded) near(v *sim.View) (low, high int) {
 	return 0, 0
 }
 
-// arrival returns the time d after now, before the clock ends. Where jobs may begin to wait some time after their submit, d can be
-// less than 0, and nothing arrives before now.
+// arrival returns the time d after now, before the clock ends. Where jobs may begin to wait some time after their
+// submit, d can be less than 0, and nothing arrives before now.
 func arrival(now time.Duration, d float64) time.Duration {
 	const most = traces.MaxTime / 2
 	if !(d < float64(most-min(now, most))) {
@@ -114,9 +114,10 @@ const (
 	leastPast = 16
 )
 
-// Past draws stretches of the jobs that have arrived in the run so far, as recorded, from one of them on; after the last one
-// comes the first again. Jobs that have ended have the run times that they had. Where estimates are not exact, those of the
-// others are drawn from what the estimates say. It must see every point of a run (Observe). Not safe for concurrent use.
+// Past draws stretches of the jobs that have arrived in the run so far, as recorded, from one of them on; after the
+// last one comes the first again. Jobs that have ended have the run times that they had. Where estimates are not exact,
+// those of the others are drawn from what the estimates say. It must see every point of a run (Observe). Not safe for
+// concurrent use.
 type Past struct {
 	est  sim.Estimates
 	jobs []pastJob // a ring

@@ -44,7 +44,8 @@ func spec(t fatal, name string) cluster.Spec {
 }
 
 // environment returns JobSelect-v1 over jobs, cut into windows of this length.
-func environment(t fatal, jobs []traces.Job, estimates string, window int, change ...func(*jobselect.Config)) *sched.Env {
+func environment(t fatal, jobs []traces.Job, estimates string, window int,
+	change ...func(*jobselect.Config)) *sched.Env {
 	t.Helper()
 	cfg := jobselect.DefaultConfig()
 	for _, f := range change {

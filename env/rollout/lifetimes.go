@@ -20,16 +20,18 @@ const (
 
 var lifetimes = []string{OfBest, OfRecords, OfForecasts}
 
-// Lifetimes is an ability that a Source may have: it knows what came of forecasts. The quantiles of a forecast can be right and its
-// mean far off, because the mean follows from the tail, of which nobody has seen much: jobs whose upper quantiles are largest are those of
-// which they are overestimated. What recorded jobs with such forecasts did has no such bias.
+// Lifetimes is an ability that a Source may have: it knows what came of forecasts. The quantiles of a forecast can be
+// right and its mean far off, because the mean follows from the tail, of which nobody has seen much: jobs whose upper
+// quantiles are largest are those of which they are overestimated. What recorded jobs with such forecasts did has no
+// such bias.
 type Lifetimes interface {
-	// Near returns the positions in the workload that the run may be about to meet: low to high−1. They are the same for all jobs
-	// of a decision.
+	// Near returns the positions in the workload that the run may be about to meet: low to high−1. They are the same for
+	// all jobs of a decision.
 	Near(v *sim.View) (low, high int)
-	// Lasting draws a run time for j, which has run for ran. The result is longer than ran. It is the run time of a recorded job
-	// with a similar forecast. If hardly any such job ran for longer than ran, it is that of any job that did. Jobs at positions
-	// low to high−1, and j itself, are left out. ok is false if no job is left. x are 64 random bits.
+	// Lasting draws a run time for j, which has run for ran. The result is longer than ran. It is the run time of a
+	// recorded job with a similar forecast. If hardly any such job ran for longer than ran, it is that of any job that
+	// did. Jobs at positions low to high−1, and j itself, are left out. ok is false if no job is left. x are 64 random
+	// bits.
 	Lasting(v *sim.View, j sim.Job, ran time.Duration, low, high int, x uint64) (t time.Duration, ok bool)
 }
 
@@ -40,7 +42,8 @@ type lived struct {
 	at    int // position in the workload
 }
 
-// level returns by what forecasts are compared: the sum of the logarithms of their upper quantiles, which decide about means.
+// level returns by what forecasts are compared: the sum of the logarithms of their upper quantiles, which decide about
+// means.
 func level(f *predict.Forecast) float64 {
 	sum := 0.0
 	for _, q := range f.Q[predict.Quantiles/2:] {
@@ -70,7 +73,8 @@ func (r *Recorded) remember() {
 	})
 }
 
-// Of how many jobs on either side one is drawn; after how many draws without success it is twice as many; and how often.
+// Of how many jobs on either side one is drawn; after how many draws without success it is twice as many; and how
+// often.
 const (
 	kin       = 64
 	widen     = 8
@@ -102,7 +106,8 @@ func (r *Recorded) Lasting(v *sim.View, j sim.Job, ran time.Duration, low, high 
 		}
 	}
 	// It has outlived most jobs with such forecasts: any job that has run for longer.
-	from, _ := slices.BinarySearchFunc(r.byWork, ran+1, func(a lived, x time.Duration) int { return cmp.Compare(a.work, x) })
+	from, _ := slices.BinarySearchFunc(r.byWork, ran+1,
+		func(a lived, x time.Duration) int { return cmp.Compare(a.work, x) })
 	for try := range mostDraws {
 		if from == len(r.byWork) {
 			break

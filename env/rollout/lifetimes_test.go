@@ -35,8 +35,8 @@ func (s *spy) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	return s.Scheduler.Decide(v, p, d)
 }
 
-// In a run of the training part itself, what is drawn is longer than the job has run, and the run time of a job that is neither
-// this one nor near the run. The same bits draw the same.
+// In a run of the training part itself, what is drawn is longer than the job has run, and the run time of a job that is
+// neither this one nor near the run. The same bits draw the same.
 func TestRecordedLifetimesAreOthers(t *testing.T) {
 	seed := testseed.Or(31)
 	jobs := generated(t, 6000, seed)
@@ -80,7 +80,8 @@ func TestRecordedLifetimesAreOthers(t *testing.T) {
 	}
 	s := &spy{policy(t, base("fifo", "skip", "history")), watch}
 	for k := range 3 {
-		if err := e.Simulate(ctx, env.Episode{Seed: seed, Window: 20 + 9*k, Split: env.SplitTrain}, s, discard{}); err != nil {
+		if err := e.Simulate(ctx, env.Episode{Seed: seed, Window: 20 + 9*k, Split: env.SplitTrain}, s, discard{}); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,14 +124,15 @@ func TestRecordedLifetimesAreOfLikeForecasts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Users are not all that forecasts go by, so some of the draws are of the other one; half of them would be without forecasts.
+	// Users are not all that forecasts go by, so some of the draws are of the other one; half of them would be without
+	// forecasts.
 	if all < 100 || right < all*3/4 {
 		t.Errorf("seed %d: %d of %d draws are of the right user", seed, right, all)
 	}
 }
 
-// With recorded run times too, the number of workers changes nothing; nor do, before a moment, longer jobs in the system at that
-// moment and another future.
+// With recorded run times too, the number of workers changes nothing; nor do, before a moment, longer jobs in the
+// system at that moment and another future.
 func TestRecordedLifetimesKnowNothingOfTheRun(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees the same code in TestWorkersChangeNothing, which takes less time; make unit runs this test")
@@ -189,7 +191,8 @@ func TestRecordedLifetimesNeedATrainingPart(t *testing.T) {
 		t.Errorf("without a training part the default draws from forecasts: %v", err)
 	}
 	c := recorded(16)
-	if c.Lifetimes = "record"; c.Validate() == nil || !strings.Contains(c.Validate().Error(), `lifetimes: got "record", want one of auto, recorded, forecast`) {
+	if c.Lifetimes = "record"; c.Validate() == nil ||
+		!strings.Contains(c.Validate().Error(), `lifetimes: got "record", want one of auto, recorded, forecast`) {
 		t.Error(c.Validate())
 	}
 }

@@ -13,12 +13,12 @@ import (
 //
 //   - the base's own choice;
 //   - waiting;
-//   - moves: stop gangs so that a waiting job can start, and start it. The job is one of the first in a line, the gangs are the
-//     last of those behind it, and none that it does not need;
+//   - moves: stop gangs so that a waiting job can start, and start it. The job is one of the first in a line, the gangs
+//     are the last of those behind it, and none that it does not need;
 //   - starts of jobs that fit.
 //
-// There are two lines: that of the base, and that of the Gittins index, which ranks by what is known of run times. A move takes
-// several decisions of one instant. Once its first has been made, the others follow without another search.
+// There are two lines: that of the base, and that of the Gittins index, which ranks by what is known of run times. A
+// move takes several decisions of one instant. Once its first has been made, the others follow without another search.
 type stopping struct {
 	search  *Search
 	bases   []*passes // of the search
@@ -95,8 +95,10 @@ func (s *stopping) own() *sim.Decision {
 	return &s.cands[0]
 }
 
-// choose returns the best candidate, where these jobs wait and these gangs may be stopped. The base's own choice has been set.
-func (s *stopping) choose(ctx context.Context, v *sim.View, seed uint64, wait, gangs []sim.Job, canWait bool, t *Tally) (*sim.Decision, error) {
+// choose returns the best candidate, where these jobs wait and these gangs may be stopped. The base's own choice has
+// been set.
+func (s *stopping) choose(ctx context.Context, v *sim.View, seed uint64, wait, gangs []sim.Job, canWait bool,
+	t *Tally) (*sim.Decision, error) {
 	if s.cands[0].Op != sim.Wait && canWait && len(v.Running()) > 0 {
 		s.cands = grow(s.cands) // to wait
 	}
@@ -123,7 +125,8 @@ func (s *stopping) choose(ctx context.Context, v *sim.View, seed uint64, wait, g
 	return c, nil
 }
 
-// goOn returns the next decision of the move that has begun. It returns nil if no move has begun, or if it cannot go on.
+// goOn returns the next decision of the move that has begun. It returns nil if no move has begun, or if it cannot go
+// on.
 func (s *stopping) goOn(v *sim.View) *sim.Decision {
 	p := &s.pending
 	open := p.open && p.at == v.Now()
@@ -184,8 +187,8 @@ func (s *stopping) line(v *sim.View, by *ranking, wait, gangs []sim.Job) {
 // eachLine is how many candidates each line gives before the starts of other jobs.
 const eachLine = 2
 
-// promising adds the starts of the first waiting jobs of the line, or the moves that make room for them. Of the base's own line
-// it leaves out the move that the base has begun.
+// promising adds the starts of the first waiting jobs of the line, or the moves that make room for them. Of the base's
+// own line it leaves out the move that the base has begun.
 func (s *stopping) promising(v *sim.View, own bool) {
 	for i, left := 0, eachLine; i < len(s.ranked) && left > 0 && len(s.cands) < s.most; i++ {
 		j := s.ranked[i].job
@@ -211,8 +214,8 @@ func (s *stopping) promising(v *sim.View, own bool) {
 	}
 }
 
-// room adds the move that makes room for the waiting job at place i of the line. It stops the last of the line, none before i,
-// and none that the job does not need. It reports false if there are none.
+// room adds the move that makes room for the waiting job at place i of the line. It stops the last of the line, none
+// before i, and none that the job does not need. It reports false if there are none.
 func (s *stopping) room(v *sim.View, i int) bool {
 	r := v.Request(s.ranked[i].job)
 	m := s.grow()

@@ -8,12 +8,12 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// passes is a base that stops gangs. In each pass it gives the GPUs to the first in line, whether they run or wait, and passes
-// over what has no room, as a preemptive order of simulator/schedulers does. It is made for rollouts, of which a decision plays a
-// hundred: it counts GPUs and remembers ranks. Ranks that follow from forecasts are computed anew when a job has run for a
-// quarter longer. The queues of las and las-2d follow from what a job has attained: in each, running jobs go first, in order of
-// start, then waiting ones by position, and behind these what falls at this moment. Unlike las in simulator/schedulers it keeps no
-// memory of when a waiting job fell to its queue.
+// passes is a base that stops gangs. In each pass it gives the GPUs to the first in line, whether they run or wait, and
+// passes over what has no room, as a preemptive order of simulator/schedulers does. It is made for rollouts, of which a
+// decision plays a hundred: it counts GPUs and remembers ranks. Ranks that follow from forecasts are computed anew when
+// a job has run for a quarter longer. The queues of las and las-2d follow from what a job has attained: in each,
+// running jobs go first, in order of start, then waiting ones by position, and behind these what falls at this moment.
+// Unlike las in simulator/schedulers it keeps no memory of when a waiting job fell to its queue.
 type passes struct {
 	ranking
 	place cluster.Placement
@@ -75,8 +75,8 @@ func newPasses(order string, est sim.Estimates, placement string, moves *[]move,
 	return &passes{ranking: ranking{order: order, est: est}, place: place, moves: moves, stamp: stamp}, err
 }
 
-// Reset implements sim.Scheduler. Jobs that have been stopped at v's current time are left out; they come back with the events of
-// the next point.
+// Reset implements sim.Scheduler. Jobs that have been stopped at v's current time are left out; they come back with the
+// events of the next point.
 func (b *passes) Reset(v *sim.View) {
 	b.queue, b.gangs, b.started, b.open, b.bare = b.queue[:0], b.gangs[:0], b.started[:0], false, 0
 	for i := range b.ranks { // of jobs of another future

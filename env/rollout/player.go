@@ -73,8 +73,9 @@ func (p *player) play(v *sim.View, d *sim.Decision, f *slot, cfg *Config) (cost 
 	return cost + p.rest(v, f, cfg), nil
 }
 
-// begin lets the base take over at the open point, of whose events it has seen none. It returns true if the base must begin
-// anew at the next point, because it was not shown jobs that have been stopped at this one and cannot start before the next.
+// begin lets the base take over at the open point, of whose events it has seen none. It returns true if the base must
+// begin anew at the next point, because it was not shown jobs that have been stopped at this one and cannot start
+// before the next.
 func (p *player) begin(tv *sim.View) (again bool, err error) {
 	p.point.Now, p.point.Events = tv.Now(), p.point.Events[:0]
 	p.queue = p.queue[:0]
@@ -123,9 +124,9 @@ func (f *slot) cost(v, tv *sim.View, j sim.Job, end time.Duration, cfg *Config) 
 	return max(1, jct/max(work, shortest))
 }
 
-// rest charges the jobs that have not finished, because the rollout was cut off or nothing more would happen: as if the work
-// that is left flowed through the whole cluster in order of arrival, but no job faster than alone. All candidates of a future
-// are so charged for the same jobs, wherever each of them is cut off.
+// rest charges the jobs that have not finished, because the rollout was cut off or nothing more would happen: as if the
+// work that is left flowed through the whole cluster in order of arrival, but no job faster than alone. All candidates
+// of a future are so charged for the same jobs, wherever each of them is cut off.
 func (p *player) rest(v *sim.View, f *slot, cfg *Config) (cost float64) {
 	tv := p.fork.View()
 	coming := f.future.Jobs[min(len(f.future.Jobs), tv.Arrived()-v.Arrived()):]

@@ -17,8 +17,8 @@ type ranking struct {
 	wakes bool          // in queues of what jobs have attained: a pass is also made when a gang falls
 }
 
-// Stopping returns the orders that stop running jobs and that rollouts can play on with: their ranks follow from the jobs in the
-// system.
+// Stopping returns the orders that stop running jobs and that rollouts can play on with: their ranks follow from the
+// jobs in the system.
 func Stopping() []string {
 	return []string{"srtf", "srsf", "gittins", "las", "las-2d", "las-2d-prompt"}
 }

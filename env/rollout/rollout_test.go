@@ -112,14 +112,15 @@ func before(text string, t time.Duration) string {
 	return b.String()
 }
 
-// Until the first difference has arrived, nothing changes if all jobs that are to come are others, come in another order, are
-// more or fewer: with any estimates, and futures of the run's past or of recorded windows.
+// Until the first difference has arrived, nothing changes if all jobs that are to come are others, come in another
+// order, are more or fewer: with any estimates, and futures of the run's past or of recorded windows.
 func TestTheRealFutureChangesNothing(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees the same code in TestWorkersChangeNothing, which takes less time; make unit runs this test")
 	}
 	for k, way := range [][2]string{
-		{"sjf", "exact"}, {"sjf", "history"}, {"sjf", "trace"}, {"sjf", "noisy:1"}, {"las", "exact"}, {"las-2d", "history"}, {"srtf", "noisy:1"}, {"gittins", "history"},
+		{"sjf", "exact"}, {"sjf", "history"}, {"sjf", "trace"}, {"sjf", "noisy:1"}, {"las", "exact"}, {"las-2d", "history"},
+		{"srtf", "noisy:1"}, {"gittins", "history"},
 	} {
 		if checked && k%3 > 0 {
 			continue // checking the books after every change takes long
@@ -130,7 +131,9 @@ func TestTheRealFutureChangesNothing(t *testing.T) {
 		jobs := crowded(r, 90)
 		want := run(t, jobs, estimates, order, seed).String()
 		cut := 40 + r.IntN(20)
-		others := map[string][]traces.Job{"none": jobs[:cut], "one after the end": append(slices.Clone(jobs), traces.Job{ID: "end", Submit: 1e6 * time.Second, Work: 1e9, GPUs: 1, GPUMilli: 1000, Estimate: 1e9})}
+		others := map[string][]traces.Job{"none": jobs[:cut],
+			"one after the end": append(slices.Clone(jobs),
+				traces.Job{ID: "end", Submit: 1e6 * time.Second, Work: 1e9, GPUs: 1, GPUMilli: 1000, Estimate: 1e9})}
 		permuted := slices.Clone(jobs)
 		for i := cut; i < len(jobs); i++ {
 			o := jobs[cut+(i-cut+7)%(len(jobs)-cut)]
@@ -154,7 +157,8 @@ func TestRunTimesOfRunningJobsAreNotKnown(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees the same code in TestWorkersChangeNothing, which takes less time; make unit runs this test")
 	}
-	for k, way := range [][2]string{{"sjf", "history"}, {"sjf", "trace"}, {"las", "history"}, {"las-2d", "trace"}, {"srtf", "history"}, {"gittins", "history"}} {
+	for k, way := range [][2]string{{"sjf", "history"}, {"sjf", "trace"}, {"las", "history"}, {"las-2d", "trace"},
+		{"srtf", "history"}, {"gittins", "history"}} {
 		order, estimates := way[0], way[1]
 		seed := testseed.Or(2) + uint64(k)
 		r := rand.New(rand.NewPCG(seed, 52))
@@ -181,7 +185,8 @@ func TestRunTimesOfRunningJobsAreNotKnown(t *testing.T) {
 			t.Fatalf("seed %d: nothing is in the system", seed)
 		}
 		if got := run(t, other, estimates, order, seed).String(); before(got, moment) != before(want, moment) {
-			t.Errorf("seed %d, %s, %s: %d longer jobs change decisions before they would have ended", seed, order, estimates, changed)
+			t.Errorf("seed %d, %s, %s: %d longer jobs change decisions before they would have ended", seed, order, estimates,
+				changed)
 		}
 	}
 }
@@ -243,7 +248,8 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 	if checked {
 		t.Skip("checking the books after every change allocates")
 	}
-	for _, x := range [][2]string{{"exact", rollout.OfForecasts}, {"history", rollout.OfForecasts}, {"history", rollout.OfRecords}} {
+	for _, x := range [][2]string{{"exact", rollout.OfForecasts}, {"history", rollout.OfForecasts},
+		{"history", rollout.OfRecords}} {
 		estimates, cfg := x[0], small(48)
 		cfg.Lifetimes = x[1]
 		e := environment(t, generated(t, 3000, 5), estimates, 48)
@@ -369,8 +375,8 @@ func TestTheActorBeginsWithItsRule(t *testing.T) {
 	}
 }
 
-// Where jobs can be stopped, the actor decides beside a policy that stops some: a job cannot start at the instant at which it was
-// stopped, in rollouts either.
+// Where jobs can be stopped, the actor decides beside a policy that stops some: a job cannot start at the instant at
+// which it was stopped, in rollouts either.
 func TestTheActorPlaysBesideAPolicyThatStopsJobs(t *testing.T) {
 	stopped := 0
 	for seed := range uint64(4) {
@@ -428,7 +434,8 @@ func TestABudgetOfTimeStopsBetweenFutures(t *testing.T) {
 		return s.Tally()
 	}
 	fast, slow := play(time.Millisecond), play(time.Hour)
-	if f, s := float64(fast.Rollouts)/float64(fast.Decisions), float64(slow.Rollouts)/float64(slow.Decisions); f < 2*s || s < 2 {
+	if f, s := float64(fast.Rollouts)/float64(fast.Decisions),
+		float64(slow.Rollouts)/float64(slow.Decisions); f < 2*s || s < 2 {
 		t.Errorf("%v rollouts a decision on a fast machine, %v on a slow one", f, s)
 	}
 	if slow.Deviated > 0 {
@@ -451,7 +458,8 @@ func TestWhatCannotSearchIsRefused(t *testing.T) {
 	cfg := rollout.DefaultConfig()
 	cfg.Budget.Rollouts, cfg.Candidates, cfg.Objective, cfg.Share = 0, 1, "jtc", 1
 	err := cfg.Validate()
-	for _, want := range []string{`budget: got "0", want a number of rollouts`, "candidates: got 1", "share: got 1, want 0 to below 1", `objective: got "jtc", want one of jct, slowdown`} {
+	for _, want := range []string{`budget: got "0", want a number of rollouts`, "candidates: got 1",
+		"share: got 1, want 0 to below 1", `objective: got "jtc", want one of jct, slowdown`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -467,7 +475,8 @@ func TestWhatCannotSearchIsRefused(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"gittins-2d": "rollouts play on from any state, and gittins-2d remembers", "smallest-preempt": "remembers", "gandiva": "remembers what it has decided", "sjff": "unknown",
+		"gittins-2d": "rollouts play on from any state, and gittins-2d remembers", "smallest-preempt": "remembers",
+		"gandiva": "remembers what it has decided", "sjff": "unknown",
 	} {
 		h := base(name, "", "exact")
 		if err := rollout.CheckBase(&h); err == nil || !strings.Contains(err.Error(), want) {
@@ -483,7 +492,8 @@ func TestWhatCannotSearchIsRefused(t *testing.T) {
 		t.Errorf("an actor without run times: %v", err)
 	}
 	e = environment(t, generated(t, 2500, 6), "exact", 32)
-	if _, err := rollout.NewActor(rollout.Setup{Config: small(8)}, "las", e); err == nil || !strings.Contains(err.Error(), `JobSelect-v1: rollout:las@slots: no order "las"`) {
+	if _, err := rollout.NewActor(rollout.Setup{Config: small(8)}, "las", e); err == nil ||
+		!strings.Contains(err.Error(), `JobSelect-v1: rollout:las@slots: no order "las"`) {
 		t.Errorf("%v", err)
 	}
 }

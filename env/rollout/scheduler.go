@@ -17,19 +17,21 @@ import (
 
 // Names resolves the names of policies over the whole queue of a simulator, among them those that look ahead.
 func Names() *policyname.Resolver {
-	return &policyname.Resolver{Orders: schedulers.Orders(), Ahead: []policyname.Ahead{policyname.Rollout}, Check: func(n policyname.Name) error {
-		c := schedulers.Named(n)
-		if err := c.Validate(); err != nil || n.Ahead == policyname.None {
-			return err
-		}
-		return CheckBase(&c)
-	}}
+	return &policyname.Resolver{Orders: schedulers.Orders(), Ahead: []policyname.Ahead{policyname.Rollout},
+		Check: func(n policyname.Name) error {
+			c := schedulers.Named(n)
+			if err := c.Validate(); err != nil || n.Ahead == policyname.None {
+				return err
+			}
+			return CheckBase(&c)
+		}}
 }
 
 // CheckBase says in one sentence why rollouts cannot play on with a heuristic; nil if they can.
 func CheckBase(c *schedulers.Config) error {
 	if !slices.Contains(schedulers.Orders(), c.Order) {
-		return fmt.Errorf("%s%s: the base %q is unknown, want %s", policyname.Rollout, c.Order, c.Order, nearest.OneOf(c.Order, schedulers.Bases()))
+		return fmt.Errorf("%s%s: the base %q is unknown, want %s", policyname.Rollout, c.Order, c.Order,
+			nearest.OneOf(c.Order, schedulers.Bases()))
 	}
 	k := *c
 	if stops(c) {
@@ -46,10 +48,14 @@ func CheckBase(c *schedulers.Config) error {
 	}
 	switch {
 	case why != "" && schedulers.Preemptive(c.Order):
-		return fmt.Errorf("%s%s: rollouts play on from any state, and %s; want one of %s, with skip, or an order that stops no job, such as sjf, with a placement that looks at no job, such as closest-b",
+		return fmt.Errorf(
+			"%s%s: rollouts play on from any state, and %s; want one of %s, with skip, or an order that stops no job, such as "+
+				"sjf, with a placement that looks at no job, such as closest-b",
 			policyname.Rollout, c.Name(), why, strings.Join(Stopping(), ", "))
 	case why != "":
-		return fmt.Errorf("%s%s: rollouts play on from any state, and %s; want an order that stops no job, such as fifo, sjf or f1, with strict or skip, and without back-filling or with easy",
+		return fmt.Errorf(
+			"%s%s: rollouts play on from any state, and %s; want an order that stops no job, such as fifo, sjf or f1, with "+
+				"strict or skip, and without back-filling or with easy",
 			policyname.Rollout, c.Name(), why)
 	}
 	if !c.Estimates.Known() {
@@ -60,7 +66,8 @@ func CheckBase(c *schedulers.Config) error {
 
 // stops reports whether c is an order that stops running jobs and that rollouts play on with.
 func stops(c *schedulers.Config) bool {
-	return slices.Contains(Stopping(), c.Order) && (c.Admission == "" || c.Admission == "skip") && (c.Backfill == "" || c.Backfill == "none")
+	return slices.Contains(Stopping(),
+		c.Order) && (c.Admission == "" || c.Admission == "skip") && (c.Backfill == "" || c.Backfill == "none")
 }
 
 // line lists the waiting jobs that fit now in the order of a heuristic.
@@ -185,7 +192,8 @@ func New(setup Setup, base schedulers.Config) (*Scheduler, error) {
 	var err error
 	est := base.Estimates
 	est.Seed = base.Seed
-	s := &Scheduler{name: policyname.Rollout.String() + base.Name(), most: setup.Candidates, seed: base.Seed, ctx: context.Background()}
+	s := &Scheduler{name: policyname.Rollout.String() + base.Name(), most: setup.Candidates, seed: base.Seed,
+		ctx: context.Background()}
 	if setup.Source == nil {
 		s.past = NewPast(est)
 		setup.Source = s.past
@@ -237,8 +245,8 @@ func (s *Scheduler) Reseed(seed uint64) {
 // Cancel makes decisions end with ctx's error when ctx is cancelled.
 func (s *Scheduler) Cancel(ctx context.Context) { s.ctx = ctx }
 
-// Keep implements sched.Keeper: a policy that stops running jobs spares those at positions before first, and those whose stint
-// has not lasted min.
+// Keep implements sched.Keeper: a policy that stops running jobs spares those at positions before first, and those
+// whose stint has not lasted min.
 func (s *Scheduler) Keep(first int, least time.Duration) {
 	if s.look != nil {
 		s.look.keep(first, least)
@@ -291,7 +299,9 @@ func (s *Scheduler) take(d, c *sim.Decision) {
 func (s *Scheduler) stop(v *sim.View, d *sim.Decision) error {
 	l := s.look
 	if len(v.Cluster().VCs()) > 0 {
-		return fmt.Errorf("%s: it counts GPUs, and virtual clusters divide them; want an order that stops no job, or a cluster without virtual clusters", s.name)
+		return fmt.Errorf(
+			"%s: it counts GPUs, and virtual clusters divide them; want an order that stops no job, or a cluster without "+
+				"virtual clusters", s.name)
 	}
 	if c := l.goOn(v); c != nil {
 		s.take(d, c)

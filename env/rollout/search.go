@@ -16,11 +16,12 @@ import (
 // Base plays on in forks. It must be able to continue any run from Reset on, without having seen how it came about.
 type Base interface{ sim.Scheduler }
 
-// Opener is an ability that a Base may have: it takes a candidate itself, where that is more than a decision of the simulator
-// (such as holding GPUs back for a job). Otherwise the candidate is applied to the fork, and the Base is reset after it.
+// Opener is an ability that a Base may have: it takes a candidate itself, where that is more than a decision of the
+// simulator (such as holding GPUs back for a job). Otherwise the candidate is applied to the fork, and the Base is
+// reset after it.
 type Opener interface {
-	// Open makes the candidate's decision in the run of fork, whose point is open, and all further decisions of that point, up
-	// to and including Wait.
+	// Open makes the candidate's decision in the run of fork, whose point is open, and all further decisions of that
+	// point, up to and including Wait.
 	Open(fork *sim.Simulator, candidate *sim.Decision) error
 }
 
@@ -40,11 +41,14 @@ type Options struct {
 // ErrBlind is returned for estimates that say nothing of run times. It is a *schedulers.HiddenError.
 var ErrBlind error = &schedulers.HiddenError{
 	Order: "rollout",
-	Says:  "a rollout plays jobs to their end, and estimates: none hides run times; want estimates history, gbdt, trace, noisy:SIGMA or exact",
+	Says: "a rollout plays jobs to their end, and estimates: none hides run times; want estimates history, gbdt, " +
+		"trace, noisy:SIGMA or exact",
 }
 
 // errPast is returned for recorded run times where futures are of the run's own past.
-var errPast = errors.New("rollout: lifetimes: recorded draws run times of jobs from a training part, and a run of gymctl sim has none; want lifetimes: forecast")
+var errPast = errors.New(
+	"rollout: lifetimes: recorded draws run times of jobs from a training part, and a run of gymctl sim has none; want " +
+		"lifetimes: forecast")
 
 // Search chooses between candidates by rollouts. Not safe for concurrent use.
 type Search struct {
@@ -80,7 +84,8 @@ type task struct{ candidate, slot, at int }
 // Choice is the outcome of a search.
 type Choice struct {
 	Best int // the candidate to take
-	// Mean cost of a future by candidate, in seconds or as a slowdown, summed over jobs; of the futures that it has played.
+	// Mean cost of a future by candidate, in seconds or as a slowdown, summed over jobs; of the futures that it has
+	// played.
 	Mean   []float64
 	Played []int   // futures by candidate
 	Gain   float64 // mean gain of the best of the others over candidate 0, future by future
@@ -157,9 +162,9 @@ var (
 	failStream     = rng.Hash("rollout/failures")
 )
 
-// Choose returns which of the candidates to take at v's open point. The first is the base's choice. seed names the run. The
-// result belongs to the search and is valid until the next call. If ctx is cancelled, Choose returns its error after the
-// rollouts that have begun.
+// Choose returns which of the candidates to take at v's open point. The first is the base's choice. seed names the run.
+// The result belongs to the search and is valid until the next call. If ctx is cancelled, Choose returns its error
+// after the rollouts that have begun.
 func (s *Search) Choose(ctx context.Context, v *sim.View, seed uint64, cands []sim.Decision) (*Choice, error) {
 	n := len(cands)
 	for len(s.cost) < n {
@@ -171,7 +176,8 @@ func (s *Search) Choose(ctx context.Context, v *sim.View, seed uint64, cands []s
 		s.alive = append(s.alive, c)
 	}
 	s.v, s.cands = v, cands
-	s.seed = rng.At(seed, decisionStream, uint64(v.Now()), uint64(v.Arrived()), uint64(v.Ended()), uint64(len(v.Waiting())), uint64(len(v.Running())))
+	s.seed = rng.At(seed, decisionStream, uint64(v.Now()), uint64(v.Arrived()), uint64(v.Ended()),
+		uint64(len(v.Waiting())), uint64(len(v.Running())))
 	if n > 1 {
 		if err := s.adopt(v); err != nil {
 			return nil, err

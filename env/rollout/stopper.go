@@ -13,11 +13,11 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Stopper looks ahead through the action space of an environment in which an action starts a visible job, stops a visible
-// gang, or waits, such as JobSelect-v1 with preempt: true. It improves a rule that stops gangs. Its candidates are the rule's
-// choice, waiting, starts, and moves: stops after which a visible job starts. The base plays on over the whole queue and stops
-// gangs at the environment's cost. It is an agents.Policy for batches of one row: the environment's current time step. Not safe
-// for concurrent use.
+// Stopper looks ahead through the action space of an environment in which an action starts a visible job, stops a
+// visible gang, or waits, such as JobSelect-v1 with preempt: true. It improves a rule that stops gangs. Its candidates
+// are the rule's choice, waiting, starts, and moves: stops after which a visible job starts. The base plays on over the
+// whole queue and stops gangs at the environment's cost. It is an agents.Policy for batches of one row: the
+// environment's current time step. Not safe for concurrent use.
 type Stopper struct {
 	e      *sched.Env
 	rule   *sched.Actor
@@ -31,8 +31,8 @@ type Stopper struct {
 	tally  Tally
 }
 
-// NewStopper returns an actor that improves rule, which plays the order called base through e's actions. A setup without a
-// source draws from the training part of e's workload (RecordedOf).
+// NewStopper returns an actor that improves rule, which plays the order called base through e's actions. A setup
+// without a source draws from the training part of e's workload (RecordedOf).
 func NewStopper(setup Setup, base string, rule *sched.Actor, e *sched.Env) (*Stopper, error) {
 	cfg, parts := e.Config(), e.Parts()
 	name := policyname.AtSlots(base).Looking(policyname.Rollout)
@@ -40,9 +40,11 @@ func NewStopper(setup Setup, base string, rule *sched.Actor, e *sched.Env) (*Sto
 	case !cfg.Estimates.Known():
 		return nil, fmt.Errorf("%s: %s: %w", parts.ID, name, ErrBlind)
 	case !slices.Contains(Stopping(), base):
-		return nil, fmt.Errorf("%s: %s: no order %q that stops jobs to play on with, want %s", parts.ID, name, base, nearest.OneOf(base, Stopping()))
+		return nil, fmt.Errorf("%s: %s: no order %q that stops jobs to play on with, want %s", parts.ID, name, base,
+			nearest.OneOf(base, Stopping()))
 	case !e.Stops():
-		return nil, fmt.Errorf("%s: %s stops running jobs, which preempt: false does not allow; want preempt: true", parts.ID, name)
+		return nil, fmt.Errorf("%s: %s stops running jobs, which preempt: false does not allow; want preempt: true", parts.ID,
+			name)
 	}
 	var err error
 	s := &Stopper{e: e, rule: rule, noop: int32(e.Spec().NoOp), k: e.Spec().NoOp - e.Rows()}

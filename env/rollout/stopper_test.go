@@ -75,8 +75,8 @@ func ends(t fatal, text string) (at map[int]time.Duration, stops int) {
 	return at, stops
 }
 
-// A, of 5010 s, has 10 s left when B, of 1000 s, arrives. LAS stops A for B, as A has run for more than 3250 s: A ends at
-// 5000 + 1000 + 30 + 10 s. Looking ahead waits for A.
+// A, of 5010 s, has 10 s left when B, of 1000 s, arrives. LAS stops A for B, as A has run for more than 3250 s: A ends
+// at 5000 + 1000 + 30 + 10 s. Looking ahead waits for A.
 func TestAStopThatDoesNotPayByHand(t *testing.T) {
 	jobs := []traces.Job{seconds("A", 0, 5010), seconds("B", 5000, 1000)}
 	got, stops := ends(t, stopping(t, "1x1", "las", 1, jobs...))
@@ -89,8 +89,8 @@ func TestAStopThatDoesNotPayByHand(t *testing.T) {
 	}
 }
 
-// A, of 10,000 s, has run for 100 s when B, of 10 s, arrives. Under LAS both are in the first queue, so B waits until A falls to
-// the second, at 3250 s. Looking ahead stops A, starts B and goes on with A, which pays 30 s.
+// A, of 10,000 s, has run for 100 s when B, of 10 s, arrives. Under LAS both are in the first queue, so B waits until A
+// falls to the second, at 3250 s. Looking ahead stops A, starts B and goes on with A, which pays 30 s.
 func TestAMoveThatPaysByHand(t *testing.T) {
 	jobs := []traces.Job{seconds("A", 0, 10000), seconds("B", 100, 10)}
 	got, _ := ends(t, stopping(t, "1x1", "las", 1, jobs...))
@@ -175,8 +175,8 @@ func rollouts(t fatal, s *rollout.Stopper, e *sched.Env, ep env.Episode) string 
 	return actions(t, e, ep, func(mask []bool) (int32, error) { return s.Action(ctx, mask) })
 }
 
-// The same seed gives the same actions for any number of workers, and when an actor is used again; without deviations they are
-// the rule's.
+// The same seed gives the same actions for any number of workers, and when an actor is used again; without deviations
+// they are the rule's.
 func TestStoppingThroughSlots(t *testing.T) {
 	seed := testseed.Or(71)
 	moved := 0
@@ -238,8 +238,8 @@ func TestStoppingOverTheWholeQueue(t *testing.T) {
 	}
 }
 
-// Through slots and with forecasts, no action before a moment changes if the jobs in the system at that moment would run for
-// longer, and those after it are others.
+// Through slots and with forecasts, no action before a moment changes if the jobs in the system at that moment would
+// run for longer, and those after it are others.
 func TestStoppingKnowsNeitherRunTimesNorTheFuture(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees the same code in TestStoppingThroughSlots, which takes less time; make unit runs this test")
@@ -310,15 +310,20 @@ func TestWhatCannotStopIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rollout.NewStopper(rollout.Setup{Config: small(8)}, "gittins-2d", rule, e); err == nil || !strings.Contains(err.Error(), `rollout:gittins-2d@slots: no order "gittins-2d" that stops jobs to play on with, want`) {
+	if _, err := rollout.NewStopper(rollout.Setup{Config: small(8)}, "gittins-2d", rule, e); err == nil ||
+		!strings.Contains(err.Error(),
+			`rollout:gittins-2d@slots: no order "gittins-2d" that stops jobs to play on with, want`) {
 		t.Errorf("%v", err)
 	}
 	plain := environment(t, jobs, "exact", 32)
-	if _, err := rollout.NewStopper(rollout.Setup{Config: small(8)}, "las", rule, plain); err == nil || !strings.Contains(err.Error(), "rollout:las@slots stops running jobs, which preempt: false does not allow; want preempt: true") {
+	if _, err := rollout.NewStopper(rollout.Setup{Config: small(8)}, "las", rule, plain); err == nil ||
+		!strings.Contains(err.Error(),
+			"rollout:las@slots stops running jobs, which preempt: false does not allow; want preempt: true") {
 		t.Errorf("%v", err)
 	}
 	blind := stoppable(t, jobs, "none", 32)
-	if _, err := rollout.NewStopper(rollout.Setup{Config: small(8)}, "las", rule, blind); !errors.Is(err, rollout.ErrBlind) {
+	if _, err := rollout.NewStopper(rollout.Setup{Config: small(8)}, "las", rule, blind); !errors.Is(err,
+		rollout.ErrBlind) {
 		t.Errorf("%v", err)
 	}
 	for want, change := range map[string]func(c *schedulers.Config){
@@ -327,11 +332,15 @@ func TestWhatCannotStopIsRefused(t *testing.T) {
 		"las remembers which jobs it stops":                  func(c *schedulers.Config) { c.Admission = "strict" },
 		"placement least-interference looks at running jobs": func(c *schedulers.Config) { c.Placement = "least-interference" },
 		"placement random remembers":                         func(c *schedulers.Config) { c.Placement = "random" },
-		"hides run times":                                    func(c *schedulers.Config) { c.Estimates = sim.MustEstimates("none") },
+		"hides run times": func(c *schedulers.Config) {
+			c.Estimates = sim.MustEstimates(
+				"none")
+		},
 	} {
 		h := base("las", "skip", "exact")
 		change(&h)
-		if err := rollout.CheckBase(&h); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if err := rollout.CheckBase(&h); want == "" && err != nil ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -35,14 +35,16 @@ const arenaWindow = 40
 // arenas returns the five environments with submit times as recorded, so that tests can build the same jobs.
 func arenas() []arena {
 	all := []arena{
-		{"gpupick", 0, sim.Config{Comm: "tree"}, func(w sched.Windows, _ []traces.Job, spec cluster.Spec) (sched.Arena, error) {
-			c := gpupick.DefaultConfig()
-			c.Load = 0
-			return gpupick.New(c, spec, w, traces.Training)
-		}},
-		{"queuerank", 0, sim.Config{Comm: "none", Serial: true}, func(w sched.Windows, jobs []traces.Job, spec cluster.Spec) (sched.Arena, error) {
-			return queuerank.New(queuerank.DefaultConfig(), spec, w, jobs, traces.Training)
-		}},
+		{"gpupick", 0, sim.Config{Comm: "tree"},
+			func(w sched.Windows, _ []traces.Job, spec cluster.Spec) (sched.Arena, error) {
+				c := gpupick.DefaultConfig()
+				c.Load = 0
+				return gpupick.New(c, spec, w, traces.Training)
+			}},
+		{"queuerank", 0, sim.Config{Comm: "none", Serial: true},
+			func(w sched.Windows, jobs []traces.Job, spec cluster.Spec) (sched.Arena, error) {
+				return queuerank.New(queuerank.DefaultConfig(), spec, w, jobs, traces.Training)
+			}},
 		{"delayoffer", 0, func() sim.Config { c := delayoffer.DefaultConfig(); return c.Simulator() }(),
 			func(w sched.Windows, _ []traces.Job, spec cluster.Spec) (sched.Arena, error) {
 				return delayoffer.New(delayoffer.DefaultConfig(), spec, w, traces.Training)
@@ -50,22 +52,24 @@ func arenas() []arena {
 	}
 	for _, warm := range []int{0, 25} {
 		all = append(all,
-			arena{fmt.Sprint("jobselect, warm ", warm), warm, sim.Config{Comm: "tree"}, func(w sched.Windows, _ []traces.Job, spec cluster.Spec) (sched.Arena, error) {
-				c := jobselect.DefaultConfig()
-				c.Load, c.Window, c.Warm = 0, arenaWindow, warm
-				return jobselect.New(c, spec, w, traces.Training)
-			}},
-			arena{fmt.Sprint("policymix, warm ", warm), warm, sim.Config{Comm: "tree"}, func(w sched.Windows, _ []traces.Job, spec cluster.Spec) (sched.Arena, error) {
-				c := policymix.DefaultConfig()
-				c.Load, c.Window, c.Warm = 0, arenaWindow, warm
-				return policymix.New(c, spec, w, traces.Training)
-			}})
+			arena{fmt.Sprint("jobselect, warm ", warm), warm, sim.Config{Comm: "tree"},
+				func(w sched.Windows, _ []traces.Job, spec cluster.Spec) (sched.Arena, error) {
+					c := jobselect.DefaultConfig()
+					c.Load, c.Window, c.Warm = 0, arenaWindow, warm
+					return jobselect.New(c, spec, w, traces.Training)
+				}},
+			arena{fmt.Sprint("policymix, warm ", warm), warm, sim.Config{Comm: "tree"},
+				func(w sched.Windows, _ []traces.Job, spec cluster.Spec) (sched.Arena, error) {
+					c := policymix.DefaultConfig()
+					c.Load, c.Window, c.Warm = 0, arenaWindow, warm
+					return policymix.New(c, spec, w, traces.Training)
+				}})
 	}
 	return all
 }
 
-// each opens every arena on a cluster of two racks, over jobs of up to 8 GPUs that arrive faster than they can run. Every
-// fifth arrives together with the one before it.
+// each opens every arena on a cluster of two racks, over jobs of up to 8 GPUs that arrive faster than they can run.
+// Every fifth arrives together with the one before it.
 func each(t *testing.T, f func(t *testing.T, a arena, e sched.Arena, jobs []traces.Job, spec cluster.Spec)) {
 	opened(t, 5, f)
 }
@@ -76,9 +80,12 @@ func apart(t *testing.T, f func(t *testing.T, a arena, e sched.Arena, jobs []tra
 }
 
 // opened is each, but every together-th job arrives with the one before it; with 1, none does.
-func opened(t *testing.T, together int, f func(t *testing.T, a arena, e sched.Arena, jobs []traces.Job, spec cluster.Spec)) {
+func opened(t *testing.T, together int,
+	f func(t *testing.T, a arena, e sched.Arena, jobs []traces.Job, spec cluster.Spec)) {
 	link := cluster.Link{Gbps: 80, Latency: time.Microsecond}
-	spec := cluster.Spec{Name: "tree", Racks: []cluster.RackSpec{{Count: 2, Uplink: link, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, Link: link, NIC: link}}}}}
+	spec := cluster.Spec{Name: "tree",
+		Racks: []cluster.RackSpec{{Count: 2, Uplink: link,
+			Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, Link: link, NIC: link}}}}}
 	r := rand.New(rand.NewPCG(7, 7))
 	shape := &traces.Profile{Name: "shape", GradientBytes: 1e9, Compute: time.Second}
 	var jobs []traces.Job
@@ -88,7 +95,9 @@ func opened(t *testing.T, together int, f func(t *testing.T, a arena, e sched.Ar
 			at += time.Duration(1+r.IntN(200)) * time.Second
 		}
 		work := time.Duration(1+r.IntN(4000)) * time.Second
-		jobs = append(jobs, traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: work, Estimate: work, GPUs: 1 + r.IntN(8), GPUMilli: 1000, Profile: shape})
+		jobs = append(jobs,
+			traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: work, Estimate: work, GPUs: 1 + r.IntN(8), GPUMilli: 1000,
+				Profile: shape})
 	}
 	for _, a := range arenas() {
 		t.Run(a.name, func(t *testing.T) {
@@ -146,8 +155,10 @@ func TestAWatcherCountsWhatTheEnvironmentTells(t *testing.T) {
 			if s.Finished != arenaWindow || s.Unfinished != 0 {
 				t.Fatalf("seed %d: %d jobs finished and %d did not, want %d", seed, s.Finished, s.Unfinished, arenaWindow)
 			}
-			if jct, wait := info(t, e, ts, "jct_s"), info(t, e, ts, "wait_s"); !near(s.JCT.Mean, jct) || !near(s.Wait.Mean, wait) {
-				t.Errorf("seed %d: watched a mean JCT of %v and a wait of %v, told %v and %v", seed, s.JCT.Mean, s.Wait.Mean, jct, wait)
+			if jct, wait := info(t, e, ts, "jct_s"), info(t, e, ts, "wait_s"); !near(s.JCT.Mean, jct) ||
+				!near(s.Wait.Mean, wait) {
+				t.Errorf("seed %d: watched a mean JCT of %v and a wait of %v, told %v and %v", seed, s.JCT.Mean, s.Wait.Mean, jct,
+					wait)
 			}
 			if makespan := info(t, e, ts, "makespan_s"); !near(s.Makespan, makespan) {
 				t.Errorf("seed %d: watched a makespan of %v, told %v", seed, s.Makespan, makespan)
@@ -156,7 +167,8 @@ func TestAWatcherCountsWhatTheEnvironmentTells(t *testing.T) {
 		// Watching changes nothing that the agent sees.
 		e.Watch(nil)
 		unseen := env.NewTimeStep(e.Spec())
-		if _, _, err := env.Play(ctx, e, env.Episode{Seed: 3, Window: 1}, unseen, atRandom(rand.New(rand.NewPCG(3, 1)))); err != nil {
+		if _, _, err := env.Play(ctx, e, env.Episode{Seed: 3, Window: 1}, unseen,
+			atRandom(rand.New(rand.NewPCG(3, 1)))); err != nil {
 			t.Fatal(err)
 		}
 		if fmt.Sprint(*ts) != fmt.Sprint(*unseen) {

@@ -12,7 +12,8 @@ import (
 	"clustergym/traces"
 )
 
-// Jobs are the jobs of an episode. Their clock shows 0 when the clock of the trace shows Origin, at the submit of the first.
+// Jobs are the jobs of an episode. Their clock shows 0 when the clock of the trace shows Origin, at the submit of the
+// first.
 type Jobs struct {
 	List   []traces.Job
 	Origin time.Duration
@@ -33,9 +34,9 @@ func NewBaseline(cfg sim.Config, spec cluster.Spec) (*Baseline, error) {
 	return &Baseline{sim: s}, err
 }
 
-// Play runs jobs until all jobs from position first on have finished, or to the end of the clock. Those before it run under FIFO skip until the job at
-// first arrives; then those still waiting are dropped and sch takes over. o sees every point from there to the last
-// finish.
+// Play runs jobs until all jobs from position first on have finished, or to the end of the clock. Those before it run
+// under FIFO skip until the job at first arrives; then those still waiting are dropped and sch takes over. o sees every
+// point from there to the last finish.
 func (b *Baseline) Play(ctx context.Context, jobs Jobs, first int, sch sim.Scheduler, o sim.Observer) error {
 	b.stream.ResetAt(jobs.List, jobs.Origin)
 	if err := b.sim.Reset(&b.stream); err != nil {
@@ -51,9 +52,10 @@ func (b *Baseline) Play(ctx context.Context, jobs Jobs, first int, sch sim.Sched
 	return b.playOn(ctx, b.sim, p, first, len(jobs.List)-first, sch, o)
 }
 
-// playOn plays s on with sch from p, its current point, until counted jobs from position first on have finished, or to the
-// end of the clock.
-func (b *Baseline) playOn(ctx context.Context, s *sim.Simulator, p *sim.Point, first, counted int, sch sim.Scheduler, o sim.Observer) (err error) {
+// playOn plays s on with sch from p, its current point, until counted jobs from position first on have finished, or to
+// the end of the clock.
+func (b *Baseline) playOn(ctx context.Context, s *sim.Simulator, p *sim.Point, first, counted int, sch sim.Scheduler,
+	o sim.Observer) (err error) {
 	v := s.View()
 	if k, ok := sch.(Keeper); ok {
 		if b.stops != nil {
@@ -100,7 +102,8 @@ func fifoSkip(placement string) (schedulers.Policy, error) {
 
 // warmUp runs the jobs before position first under h until the job at first arrives, then drops those still waiting. It
 // returns the last point and shows the earlier ones to seen. d is scratch space.
-func warmUp(ctx context.Context, s *sim.Simulator, h schedulers.Policy, d *sim.Decision, first int, seen func(*sim.Point)) (*sim.Point, error) {
+func warmUp(ctx context.Context, s *sim.Simulator, h schedulers.Policy, d *sim.Decision, first int,
+	seen func(*sim.Point)) (*sim.Point, error) {
 	v := s.View()
 	h.Reset(v)
 	for {

@@ -100,7 +100,8 @@ func (e *Env) learn(j sim.Job) {
 
 // takes reports whether the environment's workload would have a job.
 func (e *Env) takes(t *traces.Job) bool {
-	return (e.parts.MaxGPUs == 0 || t.GPUs <= e.parts.MaxGPUs) && (e.parts.Suits == nil || e.parts.Suits([]traces.Job{*t}) == nil)
+	return (e.parts.MaxGPUs == 0 || t.GPUs <= e.parts.MaxGPUs) &&
+		(e.parts.Suits == nil || e.parts.Suits([]traces.Job{*t}) == nil)
 }
 
 // renew computes what is left of j, which was stopped.

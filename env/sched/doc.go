@@ -1,7 +1,8 @@
-// Package sched turns the cluster simulator into decision processes: simulator + actions + encoder + reward. It declares
-// the interfaces of those three parts; packages env/encode and env/reward implement them, and packages such as
+// Package sched turns the cluster simulator into decision processes: simulator + actions + encoder + reward. It
+// declares the interfaces of those three parts; packages env/encode and env/reward implement them, and packages such as
 // env/jobselect assemble an environment. It also holds what every scheduling environment needs: the life cycle (Shell),
-// the jobs of an episode (Session, Workload), heuristics on the same episodes (Arena, Baseline) and simple rules (Rule).
+// the jobs of an episode (Session, Workload), heuristics on the same episodes (Arena, Baseline) and simple rules
+// (Rule).
 //
 // # Decision points
 //
@@ -12,28 +13,30 @@
 //
 // Where running jobs can be stopped (Parts.Stops), the agent is also asked if none fits, but one can be stopped while
 // another waits. Its GPUs are free for the next decision of the same instant; it waits from the next instant on. What a
-// stop costs is the simulator's business (sim.Config.Overhead). Nobody is asked because a job has just run long enough to be
-// stopped: an instant without an arrival or a finish has no decision, so that every episode ends, whatever the agent does. The jobs of the warm-up are never stopped, because nobody
-// would count what it costs them; schedulers that play in the agent's place stop none either, if they are Keepers.
+// stop costs is the simulator's business (sim.Config.Overhead). Nobody is asked because a job has just run long enough
+// to be stopped: an instant without an arrival or a finish has no decision, so that every episode ends, whatever the
+// agent does. The jobs of the warm-up are never stopped, because nobody would count what it costs them; schedulers that
+// play in the agent's place stop none either, if they are Keepers.
 //
 // # Episodes
 //
-// An episode is a window of consecutive jobs whose submit times are stretched to the configured load. The jobs before it
-// run under FIFO skip until its first submit. Those running then stay as occupants that are not counted; those waiting
-// leave. An episode terminates when all counted jobs have finished. It is truncated at the horizon or after the maximum
-// number of steps.
+// An episode is a window of consecutive jobs whose submit times are stretched to the configured load. The jobs before
+// it run under FIFO skip until its first submit. Those running then stay as occupants that are not counted; those
+// waiting leave. An episode terminates when all counted jobs have finished. It is truncated at the horizon or after the
+// maximum number of steps.
 //
 // # Facts
 //
-// An Env can also follow a cluster that another scheduler runs (Facts). It shows what an agent would be shown there, and imagines what follows
-// from its actions (Imagination). There is nothing to win: no reward, no baseline, no end.
+// An Env can also follow a cluster that another scheduler runs (Facts). It shows what an agent would be shown there,
+// and imagines what follows from its actions (Imagination). There is nothing to win: no reward, no baseline, no end.
 //
-// Environments whose agents only start jobs end with the last start (Parts.Starts), and may begin on an empty cluster (Parts.Cold).
+// Environments whose agents only start jobs end with the last start (Parts.Starts), and may begin on an empty cluster
+// (Parts.Cold).
 //
 // # Pilots
 //
-// An action may be more than one decision: PolicyMix-v1 chooses who decides for an hour, QueueRank-v1 a job that is waited for. Then a
-// scheduler decides between two actions (Pilot).
+// An action may be more than one decision: PolicyMix-v1 chooses who decides for an hour, QueueRank-v1 a job that is
+// waited for. Then a scheduler decides between two actions (Pilot).
 //
 // # Reward
 //
@@ -41,6 +44,7 @@
 // decisions is exact. Discounting is over simulated time: gamma applies once per Tau. What accumulates before the first
 // decision is paid, undiscounted, with the first transition.
 //
-// An environment that pays for decisions instead has a Score of its own: GPUPick-v1 for every placement, QueueRank-v1 for the whole window.
-// DelayOffer-v1 has one because its integral is computed in seconds: the other rounds otherwise, and rewards do not change.
+// An environment that pays for decisions instead has a Score of its own: GPUPick-v1 for every placement, QueueRank-v1
+// for the whole window. DelayOffer-v1 has one because its integral is computed in seconds: the other rounds otherwise,
+// and rewards do not change.
 package sched

@@ -36,19 +36,21 @@ type Parts struct {
 	Baseline  Reward // a second instance of the same reward, for Config.Relative; else nil
 	Score     Score  // in place of the two, where what is paid is no integral over time; nil = the reward is
 
-	Cold      bool                          // episodes begin on an empty cluster: the jobs before the window are left out
-	PerStep   bool                          // the discount applies once a step, not once per Tau
-	Starts    bool                          // episodes end when the last counted job has started, not when it has finished
-	Suits     func(jobs []traces.Job) error // why the environment cannot play jobs; nil = it can play all
-	Filter    Filter                        // of training windows
-	Redraw    string                        // the stream of seeds of further windows; "" = sched/redraw
-	Undecided string                        // why %s, a window, may leave nothing to decide, and what would be right; "" = see Undecided
+	Cold    bool                          // episodes begin on an empty cluster: the jobs before the window are left out
+	PerStep bool                          // the discount applies once a step, not once per Tau
+	Starts  bool                          // episodes end when the last counted job has started, not when it has finished
+	Suits   func(jobs []traces.Job) error // why the environment cannot play jobs; nil = it can play all
+	Filter  Filter                        // of training windows
+	Redraw  string                        // the stream of seeds of further windows; "" = sched/redraw
+	// why %s, a window, may leave nothing to decide, and what would be right; "" = see Undecided
+	Undecided string
 }
 
 // Filter says which training windows that are drawn from the seed are drawn again, at most a hundred times.
 type Filter struct {
-	Stream string                                                       // of the further draws
-	Keeps  func(ctx context.Context, e *Env, seed uint64) (bool, error) // whether the window that has been drawn for an episode is taken; nil = every one is
+	Stream string // of the further draws
+	// whether the window that has been drawn for an episode is taken; nil = every one is
+	Keeps func(ctx context.Context, e *Env, seed uint64) (bool, error)
 }
 
 // Windows returns the jobs of an episode: the counted ones and those before them. *traces.Windows is the usual
@@ -141,7 +143,8 @@ func New(cfg Config, p Parts) (*Env, error) {
 		e.score = x
 	}
 	e.spec = env.Spec{
-		ID: p.ID, Obs: p.Encoder.Fields(), Action: p.Actions.Spec(), Info: append([]env.Field{discounted(p.PerStep)}, e.score.Fields()...),
+		ID: p.ID, Obs: p.Encoder.Fields(), Action: p.Actions.Spec(), Info: append([]env.Field{discounted(p.PerStep)},
+			e.score.Fields()...),
 		MaxSteps: cfg.MaxSteps, Solved: math.NaN(), NoOp: p.Actions.NoOp(), Tau: cfg.Tau,
 	}
 	if p.PerStep {
@@ -160,8 +163,8 @@ func New(cfg Config, p Parts) (*Env, error) {
 // Spec implements env.Env.
 func (e *Env) Spec() env.Spec { return e.spec }
 
-// State returns what the encoder sees, for rules that act through the action space. It is valid after Reset and until the
-// next Step.
+// State returns what the encoder sees, for rules that act through the action space. It is valid after Reset and until
+// the next Step.
 func (e *Env) State() *State { return &e.state }
 
 // Config returns the settings that the environment was made with.
@@ -188,7 +191,8 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 		return err
 	}
 	if ep.Task != nil {
-		return fmt.Errorf("%w: %s: this environment has no tasks, got one of %d numbers", env.ErrEpisode, e.spec.ID, len(ep.Task))
+		return fmt.Errorf("%w: %s: this environment has no tasks, got one of %d numbers", env.ErrEpisode, e.spec.ID,
+			len(ep.Task))
 	}
 	part, split, err := SplitPart(e.spec.ID, ep.Split, e.parts.Part)
 	if err != nil {
@@ -218,7 +222,8 @@ func (e *Env) Decides(ctx context.Context) (bool, error) {
 	if err := e.shell.Leave(); err != nil {
 		return false, err
 	}
-	return e.redraw.Some(e.parts.Part, env.Episode{}, func(ep env.Episode) (bool, error) { return e.begin(ctx, ep, e.parts.Part) })
+	return e.redraw.Some(e.parts.Part, env.Episode{},
+		func(ep env.Episode) (bool, error) { return e.begin(ctx, ep, e.parts.Part) })
 }
 
 // Undecided implements Decider.
@@ -229,7 +234,8 @@ func (e *Env) Undecided() string {
 	if e.cfg.Horizon > 0 {
 		return "every window ends before its first decision; want a longer horizon, or fewer jobs before the window (warm)"
 	}
-	return "every window ends before its first decision, because jobs run beyond the end of the clock, 146 years; want shorter jobs"
+	return "every window ends before its first decision, because jobs run beyond the end of the clock, 146 years; want " +
+		"shorter jobs"
 }
 
 // begin runs the episode up to the first decision, and reports whether there is one.
@@ -313,7 +319,8 @@ func (e *Env) draw(ctx context.Context, ep env.Episode, part traces.Part) error 
 	}
 }
 
-// prepare fills e.win with the jobs that the seed draw draws: the window and those before it, with submit times stretched.
+// prepare fills e.win with the jobs that the seed draw draws: the window and those before it, with submit times
+// stretched.
 func (e *Env) prepare(ep env.Episode, part traces.Part, draw uint64) error {
 	warm, counted, at, err := e.parts.Windows.At(part, draw, ep.Window)
 	if err != nil {
@@ -326,7 +333,8 @@ func (e *Env) prepare(ep env.Episode, part traces.Part, draw uint64) error {
 	if e.cfg.Load > 0 {
 		f = traces.LoadFactor(counted, e.sim.View().Cluster().GPUs(), e.cfg.Load)
 	}
-	e.win = Window{At: at, First: len(warm), Jobs: len(counted), GPUs: e.sim.View().Cluster().GPUs(), Tau: e.cfg.Tau, Traced: e.win.Traced[:0]}
+	e.win = Window{At: at, First: len(warm), Jobs: len(counted), GPUs: e.sim.View().Cluster().GPUs(), Tau: e.cfg.Tau,
+		Traced: e.win.Traced[:0]}
 	first := counted[0].Submit
 	if len(warm) > 0 {
 		first = warm[0].Submit

@@ -27,7 +27,8 @@ func workload(n int) []traces.Job {
 	at := time.Duration(0)
 	for i := range jobs {
 		at += time.Duration(r.ExpFloat64() * 200 * float64(time.Second))
-		jobs[i] = traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: time.Duration(1+r.IntN(3000)) * time.Second, GPUs: 1 + r.IntN(4), GPUMilli: 1000}
+		jobs[i] = traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: time.Duration(1+r.IntN(3000)) * time.Second,
+			GPUs: 1 + r.IntN(4), GPUMilli: 1000}
 	}
 	return jobs
 }

@@ -10,73 +10,77 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Steered is an environment that can follow a cluster that another scheduler runs: facts in, observations out. What an agent would be
-// shown comes from the encoder of its training. There are no rewards, no episodes and no end; Reset ends the following.
+// Steered is an environment that can follow a cluster that another scheduler runs: facts in, observations out. What an
+// agent would be shown comes from the encoder of its training. There are no rewards, no episodes and no end; Reset ends
+// the following.
 //
-// The order of calls is: Follow; then, again and again, Tell for what has happened, Look at the time of the observation, and
-// Observe. If Observe says that the agent is asked, Imagine takes its action, as if it were carried out at this moment, and
-// Observe shows what comes then, until Imagine says that the agent waits. Proceed adds what is decided without asking an agent.
-// Forget returns to the facts. What the cluster has made of it comes with later facts.
+// The order of calls is: Follow; then, again and again, Tell for what has happened, Look at the time of the
+// observation, and Observe. If Observe says that the agent is asked, Imagine takes its action, as if it were carried
+// out at this moment, and Observe shows what comes then, until Imagine says that the agent waits. Proceed adds what is
+// decided without asking an agent. Forget returns to the facts. What the cluster has made of it comes with later facts.
 type Steered interface {
 	Arena
 	Facts
 	Imagination
 	// More says whether more jobs may arrive: true, unless somebody says otherwise.
 	More(more bool)
-	// Ask lets a scheduler, which sees the whole queue, decide now until it waits, in imagination (sim.Simulator.Ask), and forgets
-	// it. visit sees every decision before it is imagined; nil = nobody does.
+	// Ask lets a scheduler, which sees the whole queue, decide now until it waits, in imagination (sim.Simulator.Ask), and
+	// forgets it. visit sees every decision before it is imagined; nil = nobody does.
 	Ask(sch sim.Scheduler, visit func(d *sim.Decision) error) error
 }
 
-// Facts is what an environment is told of a cluster that it follows. Instead of Look, Tell can also take the decisions of the current
-// point one by one, as they are carried out. A watcher (Arena.Watch) sees the points of Look.
+// Facts is what an environment is told of a cluster that it follows. Instead of Look, Tell can also take the decisions
+// of the current point one by one, as they are carried out. A watcher (Arena.Watch) sees the points of Look.
 type Facts interface {
 	// Follow begins to follow facts, on an empty cluster (sim.Present.Facts leads to any other).
 	Follow(f Following) error
-	// Tell takes in a fact. An error (sim.ErrFact) changes nothing. Jobs without GPUs are left out. Jobs that are larger than those
-	// of the environment's workloads run, but the agent is not asked about them.
+	// Tell takes in a fact. An error (sim.ErrFact) changes nothing. Jobs without GPUs are left out. Jobs that are larger
+	// than those of the environment's workloads run, but the agent is not asked about them.
 	Tell(f *sim.Fact) error
 	// Look moves the clock to now and ends what is imagined.
 	Look(now time.Duration) error
 }
 
-// Imagination is what an agent is shown of a cluster that an environment follows, and what would follow from its actions.
+// Imagination is what an agent is shown of a cluster that an environment follows, and what would follow from its
+// actions.
 type Imagination interface {
-	// Observe fills ts with what an agent would be shown now, and reports whether it would be asked. It does not allocate in
-	// steady state.
+	// Observe fills ts with what an agent would be shown now, and reports whether it would be asked. It does not allocate
+	// in steady state.
 	Observe(ts *env.TimeStep) (asks bool, err error)
-	// Imagine takes an action that the last Observe has shown as legal. It returns the decisions that follow from it, in order,
-	// valid until the next call, and whether the agent waits with it: no further action belongs to this moment.
+	// Imagine takes an action that the last Observe has shown as legal. It returns the decisions that follow from it, in
+	// order, valid until the next call, and whether the agent waits with it: no further action belongs to this moment.
 	Imagine(a env.Action) (decisions []sim.Decision, waits bool, err error)
-	// Proceed imagines what is decided at this moment when the agent is not asked, or not any more, and returns the decisions. In
-	// most environments there are none.
+	// Proceed imagines what is decided at this moment when the agent is not asked, or not any more, and returns the
+	// decisions. In most environments there are none.
 	Proceed() ([]sim.Decision, error)
 	// Forget ends what is imagined. What the environment remembers of the agent's own actions is forgotten too.
 	Forget()
-	// Keep is Forget, but the environment remembers the actions: PolicyMix-v1, which policy was chosen; DelayOffer-v1, what was
-	// declined; QueueRank-v1, which job is next. It is for agents whose decisions are carried out.
+	// Keep is Forget, but the environment remembers the actions: PolicyMix-v1, which policy was chosen; DelayOffer-v1,
+	// what was declined; QueueRank-v1, which job is next. It is for agents whose decisions are carried out.
 	Keep()
 	// Choices appends to dst the waiting jobs that the agent is shown, in the order in which it is shown them.
 	Choices(dst []sim.Job) []sim.Job
-	// Hide imagines that job j, which waits, has left, so that the agent is shown others: Rank orders whole queues that way.
+	// Hide imagines that job j, which waits, has left, so that the agent is shown others: Rank orders whole queues that
+	// way.
 	Hide(j sim.Job) error
 }
 
 // Following says how an environment follows.
 type Following struct {
-	// Origin is what the clock of the workload's history shows when that of the facts shows 0. The environment's predictor knows
-	// what had ended there.
+	// Origin is what the clock of the workload's history shows when that of the facts shows 0. The environment's predictor
+	// knows what had ended there.
 	Origin time.Duration
-	// Works says that jobs have their run times, as in a recorded run. Of others only estimates are known, so estimates must be
-	// causal, trace or none.
+	// Works says that jobs have their run times, as in a recorded run. Of others only estimates are known, so estimates
+	// must be causal, trace or none.
 	Works bool
-	// First is the position of the first job that the agent may start. In a recorded episode those before it fill the cluster.
+	// First is the position of the first job that the agent may start. In a recorded episode those before it fill the
+	// cluster.
 	First int
 	Seed  uint64 // as of an episode
 }
 
-// Mindful is an optional ability of Actions that remember more than State has: their own actions, or a queue whose order depends on what
-// has been shown. Its methods are called where facts are followed.
+// Mindful is an optional ability of Actions that remember more than State has: their own actions, or a queue whose
+// order depends on what has been shown. Its methods are called where facts are followed.
 type Mindful interface {
 	// Looked says that the facts up to this moment, those of s.Point, have been taken in.
 	Looked(s *State)
@@ -88,8 +92,8 @@ type Mindful interface {
 	Keep(made []sim.Decision)
 }
 
-// Hider is an optional ability of Actions that are asked about other things than the jobs of a queue: Hide imagines that j, which is shown,
-// is shown no more.
+// Hider is an optional ability of Actions that are asked about other things than the jobs of a queue: Hide imagines
+// that j, which is shown, is shown no more.
 type Hider interface {
 	Hide(s *State, j sim.Job) error
 }
@@ -125,7 +129,8 @@ func (e *Env) Follow(f Following) error {
 		return fmt.Errorf("%s: %w", e.spec.ID, err)
 	}
 	x.on, x.observed, x.early, x.gone, e.log, e.state.Facts = true, false, 0, x.gone[:0], false, true
-	e.win = Window{First: f.First, GPUs: e.sim.View().Cluster().GPUs(), Tau: e.cfg.Tau, Origin: f.Origin, Traced: e.win.Traced[:0]}
+	e.win = Window{First: f.First, GPUs: e.sim.View().Cluster().GPUs(), Tau: e.cfg.Tau, Origin: f.Origin,
+		Traced: e.win.Traced[:0]}
 	e.blank(f.Seed)
 	return nil
 }
@@ -137,7 +142,8 @@ func (e *Env) More(more bool) { e.sim.More(more) }
 func (e *Env) Tell(f *sim.Fact) error {
 	e.Forget()
 	if f.Kind == sim.Submit && f.Job != nil && f.Job.GPUs < 1 {
-		return fmt.Errorf("%w: %v: %s schedules jobs with GPUs, and this one asks for none; leave it out", sim.ErrFact, f, e.spec.ID)
+		return fmt.Errorf("%w: %v: %s schedules jobs with GPUs, and this one asks for none; leave it out", sim.ErrFact, f,
+			e.spec.ID)
 	}
 	j, found := sim.Job(-1), false
 	if f.Kind == sim.Start || f.Kind == sim.Drop {
@@ -397,10 +403,11 @@ func (e *Env) Ask(sch sim.Scheduler, visit func(d *sim.Decision) error) error {
 	return e.sim.Ask(sch, &e.steer.dec, visit)
 }
 
-// Rank appends to dst the queue of e, which follows, in the order in which an agent prefers its jobs: those with the highest
-// scores first. score returns a score for each of the jobs that ts shows (Imagination.Choices). Of each observation the best
-// each jobs are taken, and are hidden then. What was imagined is forgotten.
-func Rank(e Imagination, ts *env.TimeStep, each int, dst []sim.Job, score func(ts *env.TimeStep, jobs []sim.Job) ([]float64, error)) ([]sim.Job, error) {
+// Rank appends to dst the queue of e, which follows, in the order in which an agent prefers its jobs: those with the
+// highest scores first. score returns a score for each of the jobs that ts shows (Imagination.Choices). Of each
+// observation the best each jobs are taken, and are hidden then. What was imagined is forgotten.
+func Rank(e Imagination, ts *env.TimeStep, each int, dst []sim.Job,
+	score func(ts *env.TimeStep, jobs []sim.Job) ([]float64, error)) ([]sim.Job, error) {
 	if each < 1 {
 		return dst, fmt.Errorf("sched: %d jobs of each observation are ranked, want at least 1", each)
 	}

@@ -36,13 +36,15 @@ func crowded(t testing.TB, waiting int) (map[string]sched.Steered, []string) {
 		}
 		for g := range 512 {
 			id := fmt.Sprint("runs ", g)
-			tell1(t, e, sim.Fact{Kind: sim.Submit, Job: &traces.Job{ID: id, User: "u", Estimate: 100 * time.Hour, GPUs: 1, GPUMilli: 1000}})
+			tell1(t, e,
+				sim.Fact{Kind: sim.Submit, Job: &traces.Job{ID: id, User: "u", Estimate: 100 * time.Hour, GPUs: 1, GPUMilli: 1000}})
 			if g < 510 {
 				tell1(t, e, sim.Fact{Kind: sim.Start, ID: id, GPUs: []cluster.GPU{cluster.GPU(g)}})
 			}
 		}
 		for i := range waiting {
-			j := traces.Job{ID: fmt.Sprint("waits ", i), User: fmt.Sprint("u", i%50), Estimate: time.Duration(1+r.IntN(5000)) * time.Second, GPUs: 1 + r.IntN(8), GPUMilli: 1000}
+			j := traces.Job{ID: fmt.Sprint("waits ", i), User: fmt.Sprint("u", i%50),
+				Estimate: time.Duration(1+r.IntN(5000)) * time.Second, GPUs: 1 + r.IntN(8), GPUMilli: 1000}
 			tell1(t, e, sim.Fact{Kind: sim.Submit, Job: &j})
 		}
 		if err := e.Look(time.Second); err != nil {
@@ -70,7 +72,8 @@ type news struct {
 }
 
 func newNews(e sched.Steered) *news {
-	return &news{e: e, ts: env.NewTimeStep(e.Spec()), now: time.Second, job: traces.Job{ID: "new", User: "u", Estimate: time.Hour, GPUs: 2, GPUMilli: 1000}}
+	return &news{e: e, ts: env.NewTimeStep(e.Spec()), now: time.Second,
+		job: traces.Job{ID: "new", User: "u", Estimate: time.Hour, GPUs: 2, GPUMilli: 1000}}
 }
 
 func (n *news) next() error {

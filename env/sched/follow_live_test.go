@@ -25,7 +25,8 @@ import (
 )
 
 // opened5 returns the five environments over jobs, with estimates that a cluster can have.
-func opened5(t testing.TB, est string, w func(sched.Taken) sched.Windows, spec cluster.Spec, jobs []traces.Job) map[string]sched.Steered {
+func opened5(t testing.TB, est string, w func(sched.Taken) sched.Windows, spec cluster.Spec,
+	jobs []traces.Job) map[string]sched.Steered {
 	t.Helper()
 	all := map[string]sched.Steered{}
 	add := func(name string, e sched.Steered, err error) {
@@ -36,7 +37,8 @@ func opened5(t testing.TB, est string, w func(sched.Taken) sched.Windows, spec c
 	}
 	taken := sched.Taken{MaxGPUs: 8, Window: 30, Estimates: sim.MustEstimates(est)}
 	j := jobselect.DefaultConfig()
-	j.Window, j.Estimates, j.Running, j.Preempt, j.Checkpoint, j.Privileged = 30, sim.MustEstimates(est), 6, true, time.Minute, true
+	j.Window, j.Estimates, j.Running, j.Preempt, j.Checkpoint, j.Privileged = 30, sim.MustEstimates(est), 6, true,
+		time.Minute, true
 	e, err := jobselect.New(j, spec, w(taken), traces.Training)
 	add("jobselect", e, err)
 	q := queuerank.DefaultConfig()
@@ -63,8 +65,8 @@ func opened5(t testing.TB, est string, w func(sched.Taken) sched.Windows, spec c
 	return all
 }
 
-// A cluster that tells no run times, in which somebody else decides, is polled: between facts, after many of them, and from the
-// middle of its life on. Observations are as the specification says, and no imagination changes them.
+// A cluster that tells no run times, in which somebody else decides, is polled: between facts, after many of them, and
+// from the middle of its life on. Observations are as the specification says, and no imagination changes them.
 func TestAClusterIsPolled(t *testing.T) {
 	asked, ranked := 0, 0
 	for k, est := range []string{"history", "trace", "none"} {
@@ -92,7 +94,8 @@ func TestAClusterIsPolled(t *testing.T) {
 	}
 }
 
-// polled tells e the run of an incumbent, polls in between, and returns how often the agent was asked and how many jobs were ranked.
+// polled tells e the run of an incumbent, polls in between, and returns how often the agent was asked and how many jobs
+// were ranked.
 func polled(t *testing.T, e sched.Steered, jobs []traces.Job, r *rand.Rand) (asked, ranked int) {
 	h := schedulers.DefaultConfig()
 	h.Order, h.Admission, h.Estimates = "largest", "strict", sim.MustEstimates("exact") // it leaves GPUs free
@@ -100,7 +103,8 @@ func polled(t *testing.T, e sched.Steered, jobs []traces.Job, r *rand.Rand) (ask
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sim.New(sim.Config{Comm: "none", Failures: sim.Failures{MTBF: 3 * time.Hour, MTTR: 20 * time.Minute}}, followed)
+	s, err := sim.New(sim.Config{Comm: "none", Failures: sim.Failures{MTBF: 3 * time.Hour, MTTR: 20 * time.Minute}},
+		followed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +134,8 @@ func polled(t *testing.T, e sched.Steered, jobs []traces.Job, r *rand.Rand) (ask
 		if err := e.Tell(&facts[i]); err != nil {
 			t.Fatal(err)
 		}
-		for now := facts[i].At; r.IntN(3) > 0 && i+1 < len(facts) && facts[i+1].At > now; now += time.Duration(r.Int64N(int64(facts[i+1].At - now))) {
+		for now := facts[i].At; r.IntN(3) > 0 && i+1 < len(facts) &&
+			facts[i+1].At > now; now += time.Duration(r.Int64N(int64(facts[i+1].At - now))) {
 			if err := e.Look(now); err != nil {
 				t.Fatal(err)
 			}
@@ -151,12 +156,14 @@ func polled(t *testing.T, e sched.Steered, jobs []traces.Job, r *rand.Rand) (ask
 			if err := e.Ask(policyOf(t, "fifo"), nil); err != nil {
 				t.Fatal(err)
 			}
-			if b, err := e.Observe(again); err != nil || b != asks || !slices.Equal(ts.Obs, again.Obs) || !slices.Equal(ts.Mask, again.Mask) {
+			if b, err := e.Observe(again); err != nil || b != asks || !slices.Equal(ts.Obs, again.Obs) ||
+				!slices.Equal(ts.Mask, again.Mask) {
 				k := 0
 				for k < len(ts.Obs)-1 && ts.Obs[k] == again.Obs[k] {
 					k++
 				}
-				t.Fatalf("after imaginations the agent is shown %v for %v at %s, asked: %v, before %v (%v)", again.Obs[k], ts.Obs[k], fieldOf(e, k), b, asks, err)
+				t.Fatalf("after imaginations the agent is shown %v for %v at %s, asked: %v, before %v (%v)", again.Obs[k],
+					ts.Obs[k], fieldOf(e, k), b, asks, err)
 			}
 		}
 	}
@@ -201,7 +208,8 @@ func rank(t *testing.T, e sched.Steered, ts *env.TimeStep) int {
 // A job's age grows between facts.
 func TestAgesGrowBetweenFacts(t *testing.T) {
 	jobs := owned(rand.New(rand.NewPCG(1, 1)), 100)
-	e := opened5(t, "trace", func(x sched.Taken) sched.Windows { return windows(t, x, jobs) }, followed, jobs)["jobselect"].(*sched.Env)
+	e := opened5(t, "trace", func(x sched.Taken) sched.Windows { return windows(t, x, jobs) }, followed,
+		jobs)["jobselect"].(*sched.Env)
 	if err := e.Follow(sched.Following{}); err != nil {
 		t.Fatal(err)
 	}
@@ -235,12 +243,15 @@ func TestAgesGrowBetweenFacts(t *testing.T) {
 
 func TestWhatCannotBeFollowed(t *testing.T) {
 	jobs := owned(rand.New(rand.NewPCG(1, 1)), 100)
-	for name, e := range opened5(t, "exact", func(x sched.Taken) sched.Windows { return windows(t, x, jobs) }, followed, jobs) {
-		if err := e.Follow(sched.Following{}); err == nil || !strings.Contains(err.Error(), "estimates exact need run times") {
+	for name, e := range opened5(t, "exact", func(x sched.Taken) sched.Windows { return windows(t, x, jobs) }, followed,
+		jobs) {
+		if err := e.Follow(sched.Following{}); err == nil ||
+			!strings.Contains(err.Error(), "estimates exact need run times") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for name, e := range opened5(t, "trace", func(x sched.Taken) sched.Windows { return windows(t, x, jobs) }, followed, jobs) {
+	for name, e := range opened5(t, "trace", func(x sched.Taken) sched.Windows { return windows(t, x, jobs) }, followed,
+		jobs) {
 		ts := env.NewTimeStep(e.Spec())
 		if _, err := e.Observe(ts); err == nil {
 			t.Errorf("%s: an environment that follows nothing is observed", name)
@@ -257,7 +268,8 @@ func TestWhatCannotBeFollowed(t *testing.T) {
 		if _, _, err := e.Imagine(env.Action{Disc: []int32{0}}); err == nil || !strings.Contains(err.Error(), "Observe") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := e.Tell(&sim.Fact{Kind: sim.Submit, Job: &traces.Job{ID: "none"}}); !errors.Is(err, sim.ErrFact) || !strings.Contains(err.Error(), "asks for none") {
+		if err := e.Tell(&sim.Fact{Kind: sim.Submit, Job: &traces.Job{ID: "none"}}); !errors.Is(err, sim.ErrFact) ||
+			!strings.Contains(err.Error(), "asks for none") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if asks, err := e.Observe(ts); asks || err != nil {
@@ -275,12 +287,14 @@ func TestWhatCannotBeFollowed(t *testing.T) {
 	}
 }
 
-// A job that was withdrawn before it started leaves nothing behind: agents are shown what they would be shown without it.
+// A job that was withdrawn before it started leaves nothing behind: agents are shown what they would be shown without
+// it.
 func TestWithdrawnJobsLeaveNothingBehind(t *testing.T) {
 	for k, est := range []string{"trace", "none", "history"} {
 		r := rand.New(rand.NewPCG(testseed.Or(62)+uint64(k), 62))
 		jobs := owned(r, 150)
-		s, err := sim.New(sim.Config{Comm: "none", Failures: sim.Failures{MTBF: 3 * time.Hour, MTTR: 20 * time.Minute}}, followed)
+		s, err := sim.New(sim.Config{Comm: "none", Failures: sim.Failures{MTBF: 3 * time.Hour, MTTR: 20 * time.Minute}},
+			followed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,7 +320,8 @@ func TestWithdrawnJobsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// withdrawn tells e a run, and f the same with jobs in between that are withdrawn; it returns how often what both show was compared.
+// withdrawn tells e a run, and f the same with jobs in between that are withdrawn; it returns how often what both show
+// was compared.
 func withdrawn(t *testing.T, e, f sched.Steered, j *journal, r *rand.Rand) (shown int) {
 	t.Helper()
 	for _, x := range []sched.Steered{e, f} {
@@ -332,7 +347,8 @@ func withdrawn(t *testing.T, e, f sched.Steered, j *journal, r *rand.Rand) (show
 		}
 		switch {
 		case len(ghosts) < 3 && r.IntN(4) == 0:
-			g := traces.Job{ID: fmt.Sprint("ghost ", i), User: "u", VC: "a", Submit: x.at, Estimate: time.Minute, GPUs: 1 + r.IntN(8), GPUMilli: 1000}
+			g := traces.Job{ID: fmt.Sprint("ghost ", i), User: "u", VC: "a", Submit: x.at, Estimate: time.Minute,
+				GPUs: 1 + r.IntN(8), GPUMilli: 1000}
 			if err := f.Tell(&sim.Fact{At: x.at, Kind: sim.Submit, Job: &g}); err != nil {
 				t.Fatal(err)
 			}
@@ -368,7 +384,8 @@ func withdrawn(t *testing.T, e, f sched.Steered, j *journal, r *rand.Rand) (show
 				continue
 			}
 			if math.Abs(float64(a.Obs[k]-b.Obs[k])) > 1e-6 { // sums over the queue are kept by adding and subtracting
-				t.Fatalf("entry %d at %v: number %d (%s) of the observation is %v, without withdrawn jobs %v", i, x.at, k, fieldOf(e, k), b.Obs[k], a.Obs[k])
+				t.Fatalf("entry %d at %v: number %d (%s) of the observation is %v, without withdrawn jobs %v", i, x.at, k,
+					fieldOf(e, k), b.Obs[k], a.Obs[k])
 			}
 		}
 		if asks != asks2 || !slices.Equal(a.Mask, b.Mask) {

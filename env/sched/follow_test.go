@@ -60,7 +60,8 @@ func (j *journal) facts(v *sim.View, events []sim.Event) (facts []sim.Fact) {
 
 // point writes down a point.
 func (j *journal) point(v *sim.View, p *sim.Point) {
-	j.entries = append(j.entries, entry{facts: j.facts(v, p.Events[min(j.seen, len(p.Events)):]), look: true, at: p.Now, more: v.Arriving()})
+	j.entries = append(j.entries,
+		entry{facts: j.facts(v, p.Events[min(j.seen, len(p.Events)):]), look: true, at: p.Now, more: v.Arriving()})
 	j.seen = 0
 }
 
@@ -116,9 +117,10 @@ func journalled(t *testing.T, e sched.Arena, ep env.Episode, choose func(ts *env
 // acts says how a rule answers what e shows; nil = nobody is asked.
 type acts func(mask []bool, src *rand.Rand) (int32, error)
 
-// replayed tells e, which follows, what is in the journal. It must be shown the same, be asked when the agent was asked, and
-// imagine what was decided. dreams are imagined at each point before.
-func replayed(t *testing.T, e sched.Steered, j *journal, first int, seed uint64, origin time.Duration, dreams *rand.Rand, act acts) (asked int) {
+// replayed tells e, which follows, what is in the journal. It must be shown the same, be asked when the agent was
+// asked, and imagine what was decided. dreams are imagined at each point before.
+func replayed(t *testing.T, e sched.Steered, j *journal, first int, seed uint64, origin time.Duration,
+	dreams *rand.Rand, act acts) (asked int) {
 	t.Helper()
 	if err := e.Follow(sched.Following{Works: true, First: first, Seed: seed, Origin: origin}); err != nil {
 		t.Fatal(err)
@@ -131,7 +133,8 @@ func replayed(t *testing.T, e sched.Steered, j *journal, first int, seed uint64,
 		}
 		for k := range ts.Obs {
 			if math.Float32bits(ts.Obs[k]) != math.Float32bits(x.obs[k]) {
-				t.Fatalf("entry %d%s at %v: number %d (%s) of the observation is %v, the agent was shown %v", i, when, e.View().Now(), k, fieldOf(e, k), ts.Obs[k], x.obs[k])
+				t.Fatalf("entry %d%s at %v: number %d (%s) of the observation is %v, the agent was shown %v", i, when,
+					e.View().Now(), k, fieldOf(e, k), ts.Obs[k], x.obs[k])
 			}
 		}
 		if !slices.Equal(ts.Mask, x.mask) {
@@ -178,7 +181,8 @@ func replayed(t *testing.T, e sched.Steered, j *journal, first int, seed uint64,
 			asked++
 			if act != nil {
 				if got, err := act(ts.Mask, nil); err != nil || got != s.action[0] {
-					t.Fatalf("entry %d at %v: over facts the rule takes action %d (%v), in the run it took %d", i, e.View().Now(), got, err, s.action[0])
+					t.Fatalf("entry %d at %v: over facts the rule takes action %d (%v), in the run it took %d", i, e.View().Now(), got,
+						err, s.action[0])
 				}
 			}
 			list, w, err := e.Imagine(env.Action{Disc: s.action})
@@ -194,7 +198,8 @@ func replayed(t *testing.T, e sched.Steered, j *journal, first int, seed uint64,
 			if err != nil {
 				t.Fatal(err)
 			}
-			if asks && next && !warmed(&j.entries[i+1]) && j.entries[i+1].look && j.entries[i+1].at > e.View().Now() && e.View().Arrived() > first {
+			if asks && next && !warmed(&j.entries[i+1]) && j.entries[i+1].look && j.entries[i+1].at > e.View().Now() &&
+				e.View().Arrived() > first {
 				t.Fatalf("entry %d: the agent was not asked at %v, and is", i, e.View().Now())
 			}
 		}
@@ -205,7 +210,8 @@ func replayed(t *testing.T, e sched.Steered, j *journal, first int, seed uint64,
 			}
 			note(list)
 		}
-		if _, sees := e.(all); next && !end && !sees && e.View().Arrived() > first && (len(x.shown) > 0 || j.entries[i+1].look) {
+		if _, sees := e.(all); next && !end && !sees && e.View().Arrived() > first &&
+			(len(x.shown) > 0 || j.entries[i+1].look) {
 			compare(t, e.View(), i, decided, &j.entries[i+1])
 		}
 		e.Keep()
@@ -225,16 +231,19 @@ func compare(t *testing.T, v *sim.View, i int, got []sim.Decision, next *entry) 
 		if f.Kind == sim.Drop {
 			return // the jobs of the warm-up leave
 		}
-		if f.At > now || f.Kind != sim.Start && f.Kind != sim.Preempt && f.Kind != sim.Migrate && f.Kind != sim.Resize && f.Kind != sim.Drop {
+		if f.At > now || f.Kind != sim.Start && f.Kind != sim.Preempt && f.Kind != sim.Migrate && f.Kind != sim.Resize &&
+			f.Kind != sim.Drop {
 			break
 		}
 		want = append(want, f)
 	}
-	ops := map[sim.EventKind]sim.Op{sim.Start: sim.StartJob, sim.Preempt: sim.PreemptJob, sim.Migrate: sim.MigrateJob, sim.Resize: sim.ResizeJob, sim.Drop: sim.DropJob}
+	ops := map[sim.EventKind]sim.Op{sim.Start: sim.StartJob, sim.Preempt: sim.PreemptJob, sim.Migrate: sim.MigrateJob,
+		sim.Resize: sim.ResizeJob, sim.Drop: sim.DropJob}
 	ok := len(got) == len(want)
 	for k := range min(len(got), len(want)) {
 		d, f := &got[k], &want[k]
-		ok = ok && d.Op == ops[f.Kind] && v.Trace(d.Job).ID == f.ID && (d.Op == sim.PreemptJob || slices.Equal(d.GPUs, f.GPUs))
+		ok = ok && d.Op == ops[f.Kind] && v.Trace(d.Job).ID == f.ID && (d.Op == sim.PreemptJob || slices.Equal(d.GPUs,
+			f.GPUs))
 	}
 	if !ok {
 		t.Fatalf("entry %d at %v: imagined are %+v, decided was %+v", i, now, got, want)
@@ -346,7 +355,8 @@ func windows(t *testing.T, taken sched.Taken, jobs []traces.Job) archived {
 
 func opening(t *testing.T, c jobselect.Config, jobs []traces.Job) *sched.Env {
 	t.Helper()
-	w := windows(t, sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}, jobs)
+	w := windows(t,
+		sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}, jobs)
 	e, err := jobselect.New(c, followed, w, traces.Training)
 	if err != nil {
 		t.Fatal(err)
@@ -354,8 +364,8 @@ func opening(t *testing.T, c jobselect.Config, jobs []traces.Job) *sched.Env {
 	return e
 }
 
-// Random play through the slots, told as facts to an environment that follows: it shows the agent the same, bit for bit, asks it
-// at the same moments, and imagines the same decisions. So it does with other imaginations in between.
+// Random play through the slots, told as facts to an environment that follows: it shows the agent the same, bit for
+// bit, asks it at the same moments, and imagines the same decisions. So it does with other imaginations in between.
 func TestJobSelectFollows(t *testing.T) {
 	for k := range 30 {
 		seed := testseed.Or(51) + uint64(k)
@@ -363,7 +373,8 @@ func TestJobSelectFollows(t *testing.T) {
 		c := selection(k, r)
 		jobs := owned(r, 300)
 		e, f := opening(t, c, jobs), opening(t, c, jobs)
-		j := journalled(t, e, env.Episode{Seed: seed, Window: -1}, func(ts *env.TimeStep) int32 { return int32(env.Uniform(ts.Mask, r)) })
+		j := journalled(t, e, env.Episode{Seed: seed, Window: -1},
+			func(ts *env.TimeStep) int32 { return int32(env.Uniform(ts.Mask, r)) })
 		for _, dreams := range []*rand.Rand{nil, r} {
 			if asked := replayed(t, f, j, e.First(), e.State().Seed, e.Window().Origin, dreams, nil); asked == 0 {
 				t.Fatal("nobody was asked")
@@ -467,7 +478,8 @@ func TestTheSchedulesOfHeuristicsAreFollowed(t *testing.T) {
 			c.Warm = 0 // no job of a warm-up is ever stopped, so nobody counts them when they wait
 		}
 		e, f := pilot(t, c, order, jobs, failures), pilot(t, c, order, jobs, failures)
-		j := journalled(t, e, env.Episode{Seed: seed, Window: -1}, func(ts *env.TimeStep) int32 { return int32(env.Uniform(ts.Mask, r)) })
+		j := journalled(t, e, env.Episode{Seed: seed, Window: -1},
+			func(ts *env.TimeStep) int32 { return int32(env.Uniform(ts.Mask, r)) })
 		asked += replayed(t, all{f}, j, e.First(), e.State().Seed, e.Window().Origin, nil, nil)
 	}
 	if asked < 500 {
@@ -485,7 +497,8 @@ func TestPolicyMixFollows(t *testing.T) {
 		c.Estimates = sim.MustEstimates([]string{"exact", "history", "noisy:0.5", "gbdt"}[k/2%4])
 		jobs := owned(r, 300)
 		open := func() *sched.Env {
-			w := windows(t, sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}, jobs)
+			w := windows(t,
+				sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}, jobs)
 			e, err := policymix.New(c, followed, w, traces.Training)
 			if err != nil {
 				t.Fatal(err)
@@ -493,7 +506,8 @@ func TestPolicyMixFollows(t *testing.T) {
 			return e
 		}
 		e, f := open(), open()
-		j := journalled(t, e, env.Episode{Seed: seed, Window: -1}, func(ts *env.TimeStep) int32 { return int32(env.Uniform(ts.Mask, r)) })
+		j := journalled(t, e, env.Episode{Seed: seed, Window: -1},
+			func(ts *env.TimeStep) int32 { return int32(env.Uniform(ts.Mask, r)) })
 		for _, dreams := range []*rand.Rand{nil, r} {
 			replayed(t, f, j, e.First(), e.State().Seed, e.Window().Origin, dreams, nil)
 		}
@@ -503,7 +517,8 @@ func TestPolicyMixFollows(t *testing.T) {
 // random plays an episode of e at random and tells it f.
 func random(t *testing.T, e, f sched.Steered, seed uint64, origin time.Duration, r *rand.Rand) {
 	t.Helper()
-	j := journalled(t, e, env.Episode{Seed: seed, Window: 0}, func(ts *env.TimeStep) int32 { return int32(env.Uniform(ts.Mask, r)) })
+	j := journalled(t, e, env.Episode{Seed: seed, Window: 0},
+		func(ts *env.TimeStep) int32 { return int32(env.Uniform(ts.Mask, r)) })
 	for _, dreams := range []*rand.Rand{nil, r} {
 		if asked := replayed(t, f, j, 0, seed, origin, dreams, nil); asked == 0 {
 			t.Fatal("nobody was asked")
@@ -511,8 +526,8 @@ func random(t *testing.T, e, f sched.Steered, seed uint64, origin time.Duration,
 	}
 }
 
-// QueueRank-v1 follows: a chosen job that does not fit is waited for, with and without back-filling, and in the ways of other
-// programs.
+// QueueRank-v1 follows: a chosen job that does not fit is waited for, with and without back-filling, and in the ways of
+// other programs.
 func TestQueueRankFollows(t *testing.T) {
 	for k := range 20 {
 		seed := testseed.Or(54) + uint64(k)
@@ -585,14 +600,16 @@ func TestGPUPickFollows(t *testing.T) {
 func TestDelayOfferFollows(t *testing.T) {
 	shape := &traces.Profile{Name: "shape", GradientBytes: 1e9, Compute: time.Second}
 	link := cluster.Link{Gbps: 80, Latency: time.Microsecond}
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Uplink: link, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4, Link: link, NIC: link}}}}}
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Uplink: link,
+		Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4, Link: link, NIC: link}}}}}
 	for k := range 20 {
 		seed := testseed.Or(56) + uint64(k)
 		r := rand.New(rand.NewPCG(seed, 56))
 		c := delayoffer.DefaultConfig()
 		c.Window, c.Load, c.MaxGPUs = 30, []float64{0, 1.3}[r.IntN(2)], 12
 		c.Estimates = sim.MustEstimates([]string{"trace", "exact", "history", "noisy:0.5", "none", "gbdt"}[k%6])
-		c.Comm, c.Auto, c.Lease = []string{"ring", "tree", "contention"}[k%3], r.IntN(2) == 0, time.Duration(1+r.IntN(20))*time.Minute
+		c.Comm, c.Auto, c.Lease = []string{"ring", "tree", "contention"}[k%3], r.IntN(2) == 0,
+			time.Duration(1+r.IntN(20))*time.Minute
 		if r.IntN(2) == 0 {
 			c.Ask = "las"
 		}
@@ -613,7 +630,8 @@ func TestDelayOfferFollows(t *testing.T) {
 }
 
 // ruled plays an episode by each rule through the action space of an environment, and tells it another one.
-func ruled[E sched.Steered](t *testing.T, what string, rules []sched.Rule, window int, open func(rule sched.Rule) E, choose func(name string, e E) (*sched.Actor, error), first func(e E) (seed uint64, origin time.Duration)) {
+func ruled[E sched.Steered](t *testing.T, what string, rules []sched.Rule, window int, open func(rule sched.Rule) E,
+	choose func(name string, e E) (*sched.Actor, error), first func(e E) (seed uint64, origin time.Duration)) {
 	t.Helper()
 	for _, rule := range rules {
 		if rule.Random {
@@ -653,7 +671,8 @@ func TestRulesActOverFacts(t *testing.T) {
 		jobs[i].Profile, jobs[i].GPUMilli = shape, 1000
 	}
 	link := cluster.Link{Gbps: 80, Latency: time.Microsecond}
-	linked := cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Uplink: link, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2, Link: link, NIC: link}}}}}
+	linked := cluster.Spec{Racks: []cluster.RackSpec{
+		{Count: 2, Uplink: link, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2, Link: link, NIC: link}}}}}
 	drawn := func(e *sched.Env) (uint64, time.Duration) { return e.State().Seed, e.Window().Origin }
 	must := func(t *testing.T, err error) {
 		t.Helper()
@@ -673,7 +692,9 @@ func TestRulesActOverFacts(t *testing.T) {
 		ruled(t, "policymix "+est, policymix.Rules(), -1, func(sched.Rule) *sched.Env {
 			c := policymix.DefaultConfig()
 			c.Window, c.Warm, c.Estimates = 30, 20, sim.MustEstimates(est)
-			w := windows(t, sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: sim.MustEstimates(est), Forecast: c.Forecast}, jobs)
+			w := windows(t,
+				sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: sim.MustEstimates(est),
+					Forecast: c.Forecast}, jobs)
 			e, err := policymix.New(c, followed, w, traces.Training)
 			must(t, err)
 			return e
@@ -684,21 +705,24 @@ func TestRulesActOverFacts(t *testing.T) {
 			e, err := queuerank.New(c, cluster.Spec{Pool: 8}, over(8, c.Window), jobs, traces.Training)
 			must(t, err)
 			return e
-		}, func(name string, e *queuerank.Env) (*sched.Actor, error) { return queuerank.NewRule(name, e) }, func(*queuerank.Env) (uint64, time.Duration) { return 3, jobs[0].Submit })
+		}, func(name string, e *queuerank.Env) (*sched.Actor, error) { return queuerank.NewRule(name, e) },
+			func(*queuerank.Env) (uint64, time.Duration) { return 3, jobs[0].Submit })
 		ruled(t, "delayoffer "+est, delayoffer.Rules(), 0, func(sched.Rule) *delayoffer.Env {
 			c := delayoffer.DefaultConfig()
 			c.Window, c.Estimates, c.MaxGPUs = 30, sim.MustEstimates(est), 8
 			e, err := delayoffer.New(c, linked, over(8, c.Window), traces.Training)
 			must(t, err)
 			return e
-		}, func(name string, e *delayoffer.Env) (*sched.Actor, error) { return delayoffer.NewRule(name, e) }, func(*delayoffer.Env) (uint64, time.Duration) { return 3, jobs[0].Submit })
+		}, func(name string, e *delayoffer.Env) (*sched.Actor, error) { return delayoffer.NewRule(name, e) },
+			func(*delayoffer.Env) (uint64, time.Duration) { return 3, jobs[0].Submit })
 		ruled(t, "gpupick "+est, gpupick.Rules(), 0, func(sched.Rule) *gpupick.Env {
 			c := gpupick.DefaultConfig()
 			c.Window, c.Estimates = 30, sim.MustEstimates(est)
 			e, err := gpupick.New(c, followed, over(c.MaxGPUs, c.Window), traces.Training)
 			must(t, err)
 			return e
-		}, func(name string, e *gpupick.Env) (*sched.Actor, error) { return gpupick.NewRule(name, e) }, func(*gpupick.Env) (uint64, time.Duration) { return 3, jobs[0].Submit })
+		}, func(name string, e *gpupick.Env) (*sched.Actor, error) { return gpupick.NewRule(name, e) },
+			func(*gpupick.Env) (uint64, time.Duration) { return 3, jobs[0].Submit })
 	}
 }
 
@@ -776,8 +800,9 @@ func (a *anyhow) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 	return nil
 }
 
-// Schedules that no rule would make, told as facts, are shown as the environment has shown them: jobs that are stopped and moved
-// at random, gangs over several nodes, nodes that fail and come back, overheads, checkpoints, and every estimate.
+// Schedules that no rule would make, told as facts, are shown as the environment has shown them: jobs that are stopped
+// and moved at random, gangs over several nodes, nodes that fail and come back, overheads, checkpoints, and every
+// estimate.
 func TestAnySchedulesAreFollowed(t *testing.T) {
 	asked, done := 0, map[sim.Op]int{}
 	fails := 0
@@ -807,7 +832,8 @@ func TestAnySchedulesAreFollowed(t *testing.T) {
 		}
 		chaos := newAnyhow(t, rand.New(rand.NewPCG(seed, 59)))
 		e, f := open(chaos), open(newAnyhow(t, rand.New(rand.NewPCG(seed, 60)))) // the latter decides in imagination alone
-		j := journalled(t, e, env.Episode{Seed: seed, Window: -1}, func(ts *env.TimeStep) int32 { return int32(env.Uniform(ts.Mask, r)) })
+		j := journalled(t, e, env.Episode{Seed: seed, Window: -1},
+			func(ts *env.TimeStep) int32 { return int32(env.Uniform(ts.Mask, r)) })
 		for i := range j.entries {
 			for _, x := range j.entries[i].facts {
 				if x.Kind == sim.Fail {

@@ -15,9 +15,9 @@ type Foresight interface {
 	Predictor(est sim.Estimates) (predict.Maker, error)
 }
 
-// Predictor makes the predictors of est for simulators that play the windows w (sim.Config.Predictor); nil if est asks none.
-// Where observations that show forecasts, which forecast says, may know what has ended, though est asks no predictor, it makes those
-// of estimates: history, if w has any.
+// Predictor makes the predictors of est for simulators that play the windows w (sim.Config.Predictor); nil if est asks
+// none. Where observations that show forecasts, which forecast says, may know what has ended, though est asks no
+// predictor, it makes those of estimates: history, if w has any.
 func Predictor(w Windows, est sim.Estimates, forecast Forecast) (predict.Maker, error) {
 	if !forecast.Remembers(est) {
 		return nil, nil

@@ -13,8 +13,8 @@ type Stops struct {
 	Min time.Duration
 }
 
-// Keeper is an optional ability of a scheduler that stops running jobs: from the next Reset on it stops none whose position
-// is below first, and none whose stint has not lasted min.
+// Keeper is an optional ability of a scheduler that stops running jobs: from the next Reset on it stops none whose
+// position is below first, and none whose stint has not lasted min.
 type Keeper interface {
 	Keep(first int, least time.Duration)
 }
@@ -33,8 +33,8 @@ type gang struct {
 	job    sim.Job
 }
 
-// fill sets s.Stops, and s.Running to the R running jobs of most expected GPU-time left, the first of the trace first among equals. Where
-// there are no estimates it takes those that have held most GPU-time so far.
+// fill sets s.Stops, and s.Running to the R running jobs of most expected GPU-time left, the first of the trace first
+// among equals. Where there are no estimates it takes those that have held most GPU-time so far.
 func (g *gangs) fill(s *State) {
 	s.Running, s.Stops = s.Running[:0], s.Stops[:0]
 	if g.rows == 0 {
@@ -69,7 +69,8 @@ func (p *Stops) may(s *State, j sim.Job) bool {
 	return s.Known[j].Counted && stint > 0 && stint >= p.Min
 }
 
-// Remaining returns how long j, which runs, is expected to run on: until it finishes where estimates are exact, else Left.
+// Remaining returns how long j, which runs, is expected to run on: until it finishes where estimates are exact, else
+// Left.
 func (s *State) Remaining(j sim.Job) time.Duration {
 	if s.Estimates.Mode == sim.EstimateExact {
 		return max(1, s.View.Finished(j)-s.View.Now())

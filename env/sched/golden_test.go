@@ -60,7 +60,8 @@ func digest(t *testing.T, e sched.Arena) string {
 	fmt.Fprintf(h, "%+v", spec)
 	e.Watch(watched{put})
 	ts, a, src := env.NewTimeStep(spec), []int32{0}, rand.New(rand.NewPCG(7, 13))
-	for _, ep := range []env.Episode{{Seed: 5, Window: -1}, {Seed: 6, Window: -1}, {Seed: 1, Window: 0, Split: env.SplitTest}, {Seed: 9, Window: -1, Split: env.SplitTest}} {
+	for _, ep := range []env.Episode{{Seed: 5, Window: -1}, {Seed: 6, Window: -1},
+		{Seed: 1, Window: 0, Split: env.SplitTest}, {Seed: 9, Window: -1, Split: env.SplitTest}} {
 		if err := e.Reset(ctx, ep, ts); errors.Is(err, sched.ErrUndecided) {
 			put(int64(-1))
 			continue
@@ -166,7 +167,8 @@ func TestEpisodesStayTheSame(t *testing.T) {
 		whole[i].GPUMilli, whole[i].Profile, whole[i].MemBytes = 1000, shape, int64(1+i%7)<<30
 	}
 	link := cluster.Link{Gbps: 80, Latency: time.Microsecond}
-	linked := cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Uplink: link, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2, Link: link, NIC: link}}}}}
+	linked := cluster.Spec{Racks: []cluster.RackSpec{
+		{Count: 2, Uplink: link, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2, Link: link, NIC: link}}}}}
 	var lines []string
 	add := func(name string, e sched.Arena, err error) {
 		t.Helper()
@@ -194,7 +196,8 @@ func TestEpisodesStayTheSame(t *testing.T) {
 	for k := range 12 {
 		c := gpupick.DefaultConfig()
 		c.Window, c.Table, c.Idle, c.Load, c.MaxSteps = 30, k%2 == 0, k%3 == 0, []float64{0, 1.3}[k%2], []int{800, 40}[k/6]
-		c.Estimates, c.TimeAxis = sim.MustEstimates([]string{"trace", "exact", "history", "noisy:0.5", "none", "gbdt"}[k%6]), []string{"log", "linear"}[k%2]
+		c.Estimates, c.TimeAxis = sim.MustEstimates([]string{"trace", "exact", "history", "noisy:0.5", "none", "gbdt"}[k%6]),
+			[]string{"log", "linear"}[k%2]
 		w := windows(t, sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates}, jobs)
 		e, err := gpupick.New(c, followed, w, traces.Training)
 		add(fmt.Sprint("gpupick ", k), e, err)

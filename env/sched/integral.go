@@ -62,8 +62,8 @@ func (a *account) advance(t time.Duration) {
 	}
 }
 
-// timeline is the reward of a whole run: rates, each valid from a time on, and lump sums. It records what a baseline earns
-// on the same window at each time.
+// timeline is the reward of a whole run: rates, each valid from a time on, and lump sums. It records what a baseline
+// earns on the same window at each time.
 type timeline struct {
 	at   []time.Duration
 	rate []float64 // from at[i] to at[i+1]
@@ -85,8 +85,8 @@ func (l *timeline) add(at time.Duration, rate, lump float64) {
 	l.at, l.rate, l.lump = append(l.at, at), append(l.rate, rate), append(l.lump, lump)
 }
 
-// take returns what the baseline earns in [from, to], or up to its end, with a's discount. It moves past to. Lump sums at
-// from were paid by the step before, unless this is the first call.
+// take returns what the baseline earns in [from, to], or up to its end, with a's discount. It moves past to. Lump sums
+// at from were paid by the step before, unless this is the first call.
 func (l *timeline) take(a *account, from, to time.Duration) (sum float64) {
 	t := from
 	for l.next < len(l.at) && l.at[l.next] <= to {

@@ -19,8 +19,8 @@ import (
 // FrameRate is that of env.Painter for environments whose steps are decisions of a scheduler.
 const FrameRate = 8
 
-// Paint implements env.Painter for the environment whose shell this is: draw draws on a white canvas. It returns the errors
-// of a closed environment, a missing Reset and a picture of another size, in this order.
+// Paint implements env.Painter for the environment whose shell this is: draw draws on a white canvas. It returns the
+// errors of a closed environment, a missing Reset and a picture of another size, in this order.
 func (s *Shell) Paint(dst *image.RGBA, draw func(c *paint.Canvas)) error {
 	if err := s.Current(); err != nil {
 		return err
@@ -98,14 +98,14 @@ type Teller interface {
 	Tell() string
 }
 
-// Asker is an optional ability of Actions that do not choose among the visible jobs, but decide about them: pictures mark those jobs with
-// a word or two.
+// Asker is an optional ability of Actions that do not choose among the visible jobs, but decide about them: pictures
+// mark those jobs with a word or two.
 type Asker interface {
 	Asked() string
 }
 
-// Paint implements env.Painter: the cluster, the visible slots and the rest of the queue. It shows what a policy may know:
-// estimates, never run times.
+// Paint implements env.Painter: the cluster, the visible slots and the rest of the queue. It shows what a policy may
+// know: estimates, never run times.
 func (e *Env) Paint(dst *image.RGBA) error {
 	return e.shell.Paint(dst, func(c *paint.Canvas) {
 		s := &e.state

@@ -20,7 +20,8 @@ import (
 )
 
 // drawn returns the environment of jobs on a cluster, at the first decision of an episode.
-func drawn(t *testing.T, spec cluster.Spec, jobs []traces.Job, change func(c *jobselect.Config)) (*sched.Env, *env.TimeStep) {
+func drawn(t *testing.T, spec cluster.Spec, jobs []traces.Job, change func(c *jobselect.Config)) (*sched.Env,
+	*env.TimeStep) {
 	t.Helper()
 	cfg := jobselect.DefaultConfig()
 	cfg.Window, cfg.Warm = 30, 20
@@ -71,8 +72,8 @@ func has(dst *image.RGBA, r image.Rectangle, job int) bool {
 	return false
 }
 
-// The GPUs of the jobs that run have their colours, from the moment at which they start to that at which they finish, and
-// those of the others do not.
+// The GPUs of the jobs that run have their colours, from the moment at which they start to that at which they finish,
+// and those of the others do not.
 func TestPicturesShowWhoHoldsTheGPUs(t *testing.T) {
 	e, ts := drawn(t, tree(2, 2, 4), workload(300), nil)
 	gpus := image.Rect(0, 70, env.FrameWidth, 234)
@@ -123,7 +124,8 @@ func TestPicturesDoNotTellRunTimes(t *testing.T) {
 // Counters, clusters of many machines and very large ones have pictures too, at a bounded cost.
 func TestPicturesOfAllClusters(t *testing.T) {
 	for name, spec := range map[string]cluster.Spec{
-		"counter": {Pool: 12}, "large counter": {Pool: 512}, "machines": tree(3, 30, 8), "ten thousand": tree(25, 50, 8), "two hundred thousand": tree(50, 500, 8),
+		"counter": {Pool: 12}, "large counter": {Pool: 512}, "machines": tree(3, 30,
+			8), "ten thousand": tree(25, 50, 8), "two hundred thousand": tree(50, 500, 8),
 	} {
 		e, ts := drawn(t, spec, workload(300), nil)
 		before := painted(t, e).Pix

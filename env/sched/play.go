@@ -10,8 +10,8 @@ import (
 	"clustergym/traces"
 )
 
-// Play plays episode ep to its end, shows nothing and pays nothing. choose returns the action at each decision; it sees the state, and can
-// have an observation filled by Show. The environment needs a Reset afterwards.
+// Play plays episode ep to its end, shows nothing and pays nothing. choose returns the action at each decision; it sees
+// the state, and can have an observation filled by Show. The environment needs a Reset afterwards.
 func (e *Env) Play(ctx context.Context, ep env.Episode, choose func(s *State) (int32, error)) error {
 	if err := e.shell.Leave(); err != nil {
 		return err
@@ -26,8 +26,9 @@ func (e *Env) Play(ctx context.Context, ep env.Episode, choose func(s *State) (i
 	return e.play(ctx, choose)
 }
 
-// Stream plays a log of any length as Play does, from the empty cluster on, until all jobs have ended, so that a watcher sees every job
-// end. Jobs come from the stream while time goes by, and memory holds only those that wait or run. Nothing is left out of the log.
+// Stream plays a log of any length as Play does, from the empty cluster on, until all jobs have ended, so that a
+// watcher sees every job end. Jobs come from the stream while time goes by, and memory holds only those that wait or
+// run. Nothing is left out of the log.
 func (e *Env) Stream(ctx context.Context, jobs traces.Stream, choose func(s *State) (int32, error)) error {
 	if err := e.shell.Leave(); err != nil {
 		return err
@@ -82,7 +83,8 @@ func (e *Env) play(ctx context.Context, choose func(s *State) (int32, error)) er
 	return nil
 }
 
-// Show fills ts with what the agent would be shown now, without a reward. It is for those who choose actions for Play and Stream.
+// Show fills ts with what the agent would be shown now, without a reward. It is for those who choose actions for Play
+// and Stream.
 func (e *Env) Show(ts *env.TimeStep) {
 	noReward(ts)
 	e.show(ts)

@@ -8,14 +8,14 @@ import (
 	"clustergym/traces"
 )
 
-// ErrUndecided is the env.ErrEpisode that Reset returns for a window in which the agent has nothing to decide. The window
-// has been played to its end then, or to where it is truncated, and a watcher has seen all of it.
+// ErrUndecided is the env.ErrEpisode that Reset returns for a window in which the agent has nothing to decide. The
+// window has been played to its end then, or to where it is truncated, and a watcher has seen all of it.
 var ErrUndecided = fmt.Errorf("%w", env.ErrEpisode)
 
-// Redraw finds the window of an episode for an environment in whose windows the agent may have nothing to decide. The seed
-// draws up to a hundred windows; the first that has a decision is the episode's. If none has one, the episode is the first
-// window of the part, by number, that has one with seed 0. So the same seed always gives the same episode, and a Reset
-// succeeds if the part has such a window. A window that an episode names is never exchanged.
+// Redraw finds the window of an episode for an environment in whose windows the agent may have nothing to decide. The
+// seed draws up to a hundred windows; the first that has a decision is the episode's. If none has one, the episode is
+// the first window of the part, by number, that has one with seed 0. So the same seed always gives the same episode,
+// and a Reset succeeds if the part has such a window. A window that an episode names is never exchanged.
 type Redraw struct {
 	stream uint64 // hash of the name of the stream of seeds
 	count  func(p traces.Part) int
@@ -28,8 +28,8 @@ type firstWindow struct {
 	window int
 }
 
-// NewRedraw returns a Redraw whose second and later windows come from the stream of seeds called stream. w are the windows
-// of the workload; a count of their type says how many can be named.
+// NewRedraw returns a Redraw whose second and later windows come from the stream of seeds called stream. w are the
+// windows of the workload; a count of their type says how many can be named.
 func NewRedraw(stream string, w Windows) *Redraw {
 	r := &Redraw{stream: rng.Hash(stream), count: func(traces.Part) int { return 0 }}
 	if w, ok := w.(interface{ Count(traces.Part) int }); ok {
@@ -41,8 +41,8 @@ func NewRedraw(stream string, w Windows) *Redraw {
 // draws is how many windows the seed draws.
 const draws = 100
 
-// Find calls begin with the windows that episode ep of part p may have until one has a decision, and returns false if none
-// has. begin plays a window up to its first decision and reports whether there is one.
+// Find calls begin with the windows that episode ep of part p may have until one has a decision, and returns false if
+// none has. begin plays a window up to its first decision and reports whether there is one.
 func (r *Redraw) Find(ep env.Episode, p traces.Part, begin func(env.Episode) (bool, error)) (bool, error) {
 	if decides, err := begin(ep); decides || err != nil || ep.Window >= 0 {
 		return decides, err
@@ -62,8 +62,8 @@ func (r *Redraw) Find(ep env.Episode, p traces.Part, begin func(env.Episode) (bo
 	return r.Some(p, asked, begin)
 }
 
-// Some plays windows of part p by number, with seed 0 and the split of ep, until one has a decision, and returns false if
-// none has.
+// Some plays windows of part p by number, with seed 0 and the split of ep, until one has a decision, and returns false
+// if none has.
 func (r *Redraw) Some(p traces.Part, ep env.Episode, begin func(env.Episode) (bool, error)) (decides bool, err error) {
 	if r.firsts[p].known && r.firsts[p].window < 0 {
 		return false, nil

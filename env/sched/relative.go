@@ -9,9 +9,9 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// relative runs heuristics over the window before the agent does. Config.Relative subtracts what one of them earns at each
-// moment; Config.Contested compares FIFO with SJF, because there is little to learn where they agree. They see the whole
-// queue, with admission skip and the same estimates.
+// relative runs heuristics over the window before the agent does. Config.Relative subtracts what one of them earns at
+// each moment; Config.Contested compares FIFO with SJF, because there is little to learn where they agree. They see the
+// whole queue, with admission skip and the same estimates.
 type relative struct {
 	plays  Baseline
 	orders map[string]schedulers.Policy // those that are played, by name
@@ -19,8 +19,8 @@ type relative struct {
 	line   timeline
 	reward Reward
 
-	// The warm-up of a baseline is that of the episode, so it goes on from there. Where estimates come from a predictor, it
-	// needs one that has seen the warm-up, and plays it itself: fork is nil.
+	// The warm-up of a baseline is that of the episode, so it goes on from there. Where estimates come from a predictor,
+	// it needs one that has seen the warm-up, and plays it itself: fork is nil.
 	fork   *sim.Simulator
 	future sim.Future
 
@@ -81,8 +81,8 @@ func (b *relative) contested(ctx context.Context, e *Env, _ uint64) (bool, error
 	return math.Abs(fifo-sjf) >= 0.01*math.Max(fifo, sjf), err
 }
 
-// record plays the baseline that Config.Relative names on e's window and records what it earns. e is at p, the end of its
-// warm-up.
+// record plays the baseline that Config.Relative names on e's window and records what it earns. e is at p, the end of
+// its warm-up.
 func (b *relative) record(ctx context.Context, e *Env, p *sim.Point) error {
 	b.line.reset()
 	b.reward.Reset(&e.win)

@@ -86,7 +86,8 @@ func (p *picture) printf(format string, args ...any) { fmt.Fprintf(&p.b, format,
 // head writes the episode, the clock, and how many jobs and GPUs are in which state.
 func (p *picture) head(e *Env) {
 	v := p.v
-	p.printf("%s  %s, jobs %d to %d, seed %d, step %d", e.spec.ID, e.shell.Episode().Split, e.win.At, e.win.At+e.win.Jobs-1, e.seed, e.shell.Steps())
+	p.printf("%s  %s, jobs %d to %d, seed %d, step %d", e.spec.ID, e.shell.Episode().Split, e.win.At,
+		e.win.At+e.win.Jobs-1, e.seed, e.shell.Steps())
 	if kind := e.shell.Kind(); kind.Last() {
 		p.printf(", %s", strings.ToLower(kind.String()))
 	}
@@ -204,7 +205,8 @@ func (p *picture) names() {
 		}
 	}
 	p.b.WriteByte('\n')
-	if len(p.running) > len(marks) || slices.ContainsFunc(p.running, func(j sim.Job) bool { return p.v.Request(j).Milli < 1000 }) {
+	if len(p.running) > len(marks) ||
+		slices.ContainsFunc(p.running, func(j sim.Job) bool { return p.v.Request(j).Milli < 1000 }) {
 		p.printf("%s %c shared by several jobs, %c another job\n", indent, shareMark, otherMark)
 	}
 }
@@ -234,7 +236,8 @@ func (p *picture) counter() {
 	p.names()
 }
 
-// machines draws how full each machine is, one mark each, or one mark for several adjacent machines of a very large cluster.
+// machines draws how full each machine is, one mark each, or one mark for several adjacent machines of a very large
+// cluster.
 func (p *picture) machines() {
 	per := (p.c.Nodes() + mostMarks - 1) / mostMarks
 	p.printf("by machine")
@@ -305,7 +308,8 @@ func (p *picture) slots() {
 		if p.s.Fits[i] {
 			fits = "fits"
 		}
-		p.printf("%4d  %-20s  %6.4g  %10s  %10s  %s\n", i, name(v.Trace(j).ID), k.GPUs, estimate, paint.Span(v.Now()-v.Trace(j).Submit), fits)
+		p.printf("%4d  %-20s  %6.4g  %10s  %10s  %s\n", i, name(v.Trace(j).ID), k.GPUs, estimate,
+			paint.Span(v.Now()-v.Trace(j).Submit), fits)
 	}
 }
 

@@ -107,7 +107,8 @@ func TestAPictureByHand(t *testing.T) {
 	for range 3 {
 		jobs = append(jobs, traces.Job{ID: "later", Submit: 1000 * time.Hour, Work: time.Second, GPUs: 1, GPUMilli: 1000})
 	}
-	got := shown(t, tree(1, 2, 2), jobs, 1, func(c *jobselect.Config) { c.Window, c.Warm, c.Load, c.Comm = 3, 0, 0, "none" })
+	got := shown(t, tree(1, 2, 2), jobs, 1,
+		func(c *jobselect.Config) { c.Window, c.Warm, c.Load, c.Comm = 3, 0, 0, "none" })
 	want := `JobSelect-v1  train, jobs 0 to 2, seed 7, step 1
 0 s since the window's first job; last arrival 0 s ago, last finish 0 s ago
 jobs  0 of 3 finished, 1 running, 2 waiting for 4 GPUs, 0 to come

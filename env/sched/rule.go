@@ -10,8 +10,8 @@ import (
 	"clustergym/internal/nearest"
 )
 
-// Rule describes a simple policy that agents are compared with. It acts through the environment's action space and knows
-// what an agent can see, unless About says otherwise.
+// Rule describes a simple policy that agents are compared with. It acts through the environment's action space and
+// knows what an agent can see, unless About says otherwise.
 type Rule struct {
 	Name, About string
 	Random      bool // it draws, so one play of an episode says little
@@ -48,8 +48,8 @@ func FindRule[R Described](id, name string, rules []R) (r R, err error) {
 	return r, fmt.Errorf("%s: rule %q is unknown, want %s", id, name, nearest.OneOf(name, RuleNames(rules)))
 }
 
-// Actor plays a rule in one environment whose action is one discrete number. It is an agents.Policy for batches of one row:
-// that environment's current time step. Not safe for concurrent use.
+// Actor plays a rule in one environment whose action is one discrete number. It is an agents.Policy for batches of one
+// row: that environment's current time step. Not safe for concurrent use.
 type Actor struct {
 	choose func(mask []bool, src *rand.Rand) (int32, error)
 }
@@ -63,8 +63,8 @@ func RandomActor() *Actor {
 	return NewActor(func(mask []bool, src *rand.Rand) (int32, error) { return int32(env.Uniform(mask, src)), nil })
 }
 
-// Action returns the action that the rule takes at the environment's current time step, whose mask is given. src is what rules
-// that draw draw from.
+// Action returns the action that the rule takes at the environment's current time step, whose mask is given. src is
+// what rules that draw draw from.
 func (a *Actor) Action(mask []bool, src *rand.Rand) (int32, error) { return a.choose(mask, src) }
 
 // Act implements agents.Policy.

@@ -91,7 +91,8 @@ func TestRulesPlayLegallyAndDrawAsTheySay(t *testing.T) {
 				t.Errorf("%s draws: %v, it says %v", r.Name, one != two, r.Random)
 			}
 		}
-		if _, err := actor("best"); err == nil || !strings.HasPrefix(err.Error(), e.Spec().ID+`: rule "best" is unknown, want one of random, `) {
+		if _, err := actor("best"); err == nil ||
+			!strings.HasPrefix(err.Error(), e.Spec().ID+`: rule "best" is unknown, want one of random, `) {
 			t.Errorf("a rule that does not exist: %v", err)
 		}
 	})

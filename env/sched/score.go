@@ -9,8 +9,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Score says what steps pay and what infos tell. Where Parts have none, the score is the Reward, integrated over simulated time
-// (timed). None of the methods but Begin allocates in steady state.
+// Score says what steps pay and what infos tell. Where Parts have none, the score is the Reward, integrated over
+// simulated time (timed). None of the methods but Begin allocates in steady state.
 type Score interface {
 	// Fields returns the columns of Info after the first, which is the discount.
 	Fields() []env.Field
@@ -28,8 +28,8 @@ type Score interface {
 	Infos(dst []float64, kind env.Kind)
 }
 
-// The columns of Info of environments that are paid a Reward. Means are over the counted jobs that have finished; they are NaN before
-// the episode's end.
+// The columns of Info of environments that are paid a Reward. Means are over the counted jobs that have finished; they
+// are NaN before the episode's end.
 const (
 	InfoDiscount = iota
 	InfoJCT
@@ -42,7 +42,8 @@ const (
 
 // discounted returns the column of Info that every environment has.
 func discounted(perStep bool) env.Field {
-	f := env.Field{Name: "discount", High: 1, Unit: "fraction", Doc: "gamma^(elapsed/tau): what the value after this step counts for"}
+	f := env.Field{Name: "discount", High: 1, Unit: "fraction",
+		Doc: "gamma^(elapsed/tau): what the value after this step counts for"}
 	if perStep {
 		f.Doc = "gamma: what the value after this step counts for"
 	}

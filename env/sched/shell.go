@@ -10,9 +10,9 @@ import (
 	"clustergym/env"
 )
 
-// Shell keeps the life cycle of one environment: whether it is closed, the current episode, the actions taken in it, and
-// the kind of the current time step. It makes the checks that every environment makes. It knows nothing about jobs or
-// clusters, so any environment whose state follows from an env.Episode and the actions alone can use it.
+// Shell keeps the life cycle of one environment: whether it is closed, the current episode, the actions taken in it,
+// and the kind of the current time step. It makes the checks that every environment makes. It knows nothing about jobs
+// or clusters, so any environment whose state follows from an env.Episode and the actions alone can use it.
 //
 // Reset calls Leave first and Begin last. Step calls Ready, checks the action with Legal, or with Index and Masked, and
 // ends with Took, or with Break if the episode cannot go on. Not safe for concurrent use.
@@ -39,8 +39,8 @@ func (s *Shell) Close() error {
 	return nil
 }
 
-// Leave ends the current episode, because another begins or because the simulator is used for something else. It returns
-// env.ErrClosed after Close.
+// Leave ends the current episode, because another begins or because the simulator is used for something else. It
+// returns env.ErrClosed after Close.
 func (s *Shell) Leave() error {
 	if s.closed {
 		return env.ErrClosed
@@ -175,8 +175,8 @@ func (s *Shell) RestoreSnapshot(e env.Env, src []byte, ts *env.TimeStep) error {
 	return s.Replay(e, to, ts)
 }
 
-// Replay restores e, the environment whose shell this is, to the state of record to by playing the episode again, and fills
-// ts. If the record cannot be played, e is restored to its own state and the error is env.ErrSnapshot.
+// Replay restores e, the environment whose shell this is, to the state of record to by playing the episode again, and
+// fills ts. If the record cannot be played, e is restored to its own state and the error is env.ErrSnapshot.
 func (s *Shell) Replay(e env.Env, to Record, ts *env.TimeStep) error {
 	if s.closed {
 		return env.ErrClosed
@@ -199,8 +199,8 @@ func (s *Shell) Replay(e env.Env, to Record, ts *env.TimeStep) error {
 	return nil
 }
 
-// Render implements env.Renderer: it writes to w what draw writes to b. It returns the errors of a closed environment, an
-// unknown mode and a missing Reset, in this order.
+// Render implements env.Renderer: it writes to w what draw writes to b. It returns the errors of a closed environment,
+// an unknown mode and a missing Reset, in this order.
 func (s *Shell) Render(w io.Writer, mode string, draw func(b *strings.Builder)) error {
 	switch {
 	case s.closed:

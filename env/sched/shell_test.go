@@ -84,7 +84,8 @@ func TestShellRefusesInTheOrderOfTheContract(t *testing.T) {
 		want string
 	}{
 		{env.Action{}, "env: illegal action: Adder-v1: 0 indices and 0 numbers, want 1 and 0"},
-		{env.Action{Disc: []int32{1}, Cont: []float32{2}}, "env: illegal action: Adder-v1: 1 indices and 1 numbers, want 1 and 0"},
+		{env.Action{Disc: []int32{1}, Cont: []float32{2}},
+			"env: illegal action: Adder-v1: 1 indices and 1 numbers, want 1 and 0"},
 		{take(3), "env: illegal action: Adder-v1: 3, want 0 to 2"},
 		{take(-1), "env: illegal action: Adder-v1: -1, want 0 to 2"},
 		{take(0), "env: illegal action: Adder-v1: 0 is masked"},
@@ -154,7 +155,8 @@ func TestShellSavesAndRestores(t *testing.T) {
 		t.Fatalf("got %q, want %q", saved, want)
 	}
 	other, ts := began(t, 2)
-	if err := other.shell.RestoreSnapshot(other, saved[1:], ts); err != nil || other.sum != 3 || ts.Reward != 3 || other.shell.Steps() != 3 {
+	if err := other.shell.RestoreSnapshot(other, saved[1:], ts); err != nil || other.sum != 3 || ts.Reward != 3 ||
+		other.shell.Steps() != 3 {
 		t.Errorf("restored: %v, sum %d, reward %v", err, other.sum, ts.Reward)
 	}
 	// An action that is masked there: nothing changes.
@@ -162,7 +164,8 @@ func TestShellSavesAndRestores(t *testing.T) {
 	bad[len(bad)-3] = 0
 	for _, c := range []*adder{other, {shell: sched.NewShell(adderSpec())}} {
 		was := *ts
-		if err := c.shell.RestoreSnapshot(c, bad, ts); !errors.Is(err, env.ErrSnapshot) || !strings.Contains(err.Error(), "step 0") {
+		if err := c.shell.RestoreSnapshot(c, bad, ts); !errors.Is(err, env.ErrSnapshot) ||
+			!strings.Contains(err.Error(), "step 0") {
 			t.Errorf("a snapshot that cannot be played: %v", err)
 		}
 		if ts.Reward != was.Reward || ts.Kind != was.Kind {
@@ -172,7 +175,8 @@ func TestShellSavesAndRestores(t *testing.T) {
 	if again, err := other.shell.AppendSnapshot(nil); err != nil || !bytes.Equal(again, saved[1:]) || other.sum != 3 {
 		t.Errorf("after it: %v, %q, sum %d", err, again, other.sum)
 	}
-	if _, err := (&adder{shell: sched.NewShell(adderSpec())}).shell.AppendSnapshot(nil); !errors.Is(err, env.ErrResetNeeded) {
+	if _, err := (&adder{shell: sched.NewShell(adderSpec())}).shell.AppendSnapshot(nil); !errors.Is(err,
+		env.ErrResetNeeded) {
 		t.Errorf("before Reset: %v", err)
 	}
 }
@@ -200,7 +204,8 @@ func TestShellRenders(t *testing.T) {
 	if err := c.shell.Render(&b, "ansi", draw); err != nil || b.String() != "Adder-v1  seed 3, step 1, sum 2\n" {
 		t.Errorf("%v, %q", err, b.String())
 	}
-	if err := c.shell.Render(&b, "rgb", draw); err == nil || err.Error() != `Adder-v1: render mode "rgb", want ansi; Paint draws rgb_array` {
+	if err := c.shell.Render(&b, "rgb", draw); err == nil ||
+		err.Error() != `Adder-v1: render mode "rgb", want ansi; Paint draws rgb_array` {
 		t.Errorf("mode rgb: %v", err)
 	}
 	fresh := sched.NewShell(adderSpec())

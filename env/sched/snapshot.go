@@ -9,9 +9,9 @@ import (
 	"clustergym/env"
 )
 
-// A snapshot is the episode's name and the actions taken. The state follows from these alone, so restoring plays the episode
-// again. That takes as long as the steps did, but a snapshot is small, cannot disagree with the code that reads it, and
-// hostile bytes can do no more than play an episode.
+// A snapshot is the episode's name and the actions taken. The state follows from these alone, so restoring plays the
+// episode again. That takes as long as the steps did, but a snapshot is small, cannot disagree with the code that reads
+// it, and hostile bytes can do no more than play an episode.
 //
 // The last byte of the magic is the version. Version 2 names the part of the workload; version 1 did not.
 const snapshotMagic = "CGS2"

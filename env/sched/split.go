@@ -13,8 +13,8 @@ var splits = [...]string{
 	traces.Training: env.SplitTrain, traces.Validation: env.SplitValidation, traces.Test: env.SplitTest,
 }
 
-// SplitPart returns the part of a workload that an episode's Split names, and that Split. An empty split stands for part,
-// whose Split is returned. id is the environment's; the error is env.ErrEpisode.
+// SplitPart returns the part of a workload that an episode's Split names, and that Split. An empty split stands for
+// part, whose Split is returned. id is the environment's; the error is env.ErrEpisode.
 func SplitPart(id, split string, part traces.Part) (traces.Part, string, error) {
 	if split == "" {
 		return part, splits[part], nil

@@ -64,7 +64,8 @@ func goOn(t *testing.T, e *sched.Env, ts *env.TimeStep) string {
 }
 
 func TestASplitIsThePartOfThatNameWhateverTheEnvironmentWasMadeFor(t *testing.T) {
-	names := map[traces.Part]string{traces.Training: env.SplitTrain, traces.Validation: env.SplitValidation, traces.Test: env.SplitTest}
+	names := map[traces.Part]string{traces.Training: env.SplitTrain, traces.Validation: env.SplitValidation,
+		traces.Test: env.SplitTest}
 	distinct := map[string]bool{}
 	for part, split := range names {
 		for _, ep := range []env.Episode{{Seed: 5, Window: 0}, {Seed: 5, Window: -1}} {
@@ -97,9 +98,12 @@ func TestEpisodesThatAreNotThereAreToldInOneSentence(t *testing.T) {
 		want string
 	}{
 		{env.Episode{Split: "training"}, `JobSelect-v1: split "training", want train, validation, test or nothing`},
-		{env.Episode{Window: 20}, "JobSelect-v1: window 20 of the training part: want 0 to 19, or -1 for one drawn from the seed"},
-		{env.Episode{Window: 5, Split: "test"}, "JobSelect-v1: window 5 of the test part: want 0 to 4, or -1 for one drawn from the seed"},
-		{env.Episode{Window: -2, Split: "validation"}, "JobSelect-v1: window -2 of the validation part: want 0 to 1, or -1 for one drawn from the seed"},
+		{env.Episode{Window: 20},
+			"JobSelect-v1: window 20 of the training part: want 0 to 19, or -1 for one drawn from the seed"},
+		{env.Episode{Window: 5, Split: "test"},
+			"JobSelect-v1: window 5 of the test part: want 0 to 4, or -1 for one drawn from the seed"},
+		{env.Episode{Window: -2, Split: "validation"},
+			"JobSelect-v1: window -2 of the validation part: want 0 to 1, or -1 for one drawn from the seed"},
 		{env.Episode{Task: []float64{1}}, "JobSelect-v1: this environment has no tasks, got one of 1 numbers"},
 	} {
 		err := e.Reset(ctx, c.ep, ts)
@@ -144,7 +148,8 @@ func TestASnapshotNamesItsPart(t *testing.T) {
 	}
 	unknown := bytes.Clone(blob)
 	unknown[13] = 3
-	if err := e.RestoreSnapshot(unknown, ts); !errors.Is(err, env.ErrSnapshot) || !strings.Contains(err.Error(), "part 3 of the workload") {
+	if err := e.RestoreSnapshot(unknown, ts); !errors.Is(err, env.ErrSnapshot) ||
+		!strings.Contains(err.Error(), "part 3 of the workload") {
 		t.Errorf("a part that does not exist: %v", err)
 	}
 }
@@ -154,7 +159,8 @@ func TestSnapshotsOfTheFormerFormatAreRefused(t *testing.T) {
 	ts := env.NewTimeStep(e.Spec())
 	old := append([]byte("CGS1"), make([]byte, 10)...) // seed 0, window 0, no steps
 	err := e.RestoreSnapshot(old, ts)
-	if !errors.Is(err, env.ErrSnapshot) || !strings.Contains(err.Error(), "format CGS1") || !strings.Contains(err.Error(), "want CGS2") {
+	if !errors.Is(err, env.ErrSnapshot) || !strings.Contains(err.Error(), "format CGS1") ||
+		!strings.Contains(err.Error(), "want CGS2") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -48,8 +48,8 @@ func (s *State) Left(j sim.Job) time.Duration {
 	return max(1, t-ran)
 }
 
-// Known is what a policy may know about one job. It never changes while the job is in the system, but for Rest and Area of
-// a job that is stopped.
+// Known is what a policy may know about one job. It never changes while the job is in the system, but for Rest and Area
+// of a job that is stopped.
 type Known struct {
 	Estimate time.Duration // e, as of its submit; 0 when there are none
 	Rest     time.Duration // what is expected to be left of e when the job waits: e, until it has been stopped
@@ -84,8 +84,9 @@ type Window struct {
 // Play returns the jobs for Baseline.Play.
 func (w *Window) Play() Jobs { return Jobs{w.Traced, w.Origin} }
 
-// Slots chooses which waiting jobs are visible. Add is called for each job that arrives, in order of position, and for each
-// that was stopped and waits again; Remove when it has started or left. Fill sets State.Slots and State.Fits. None of them allocates in steady state.
+// Slots chooses which waiting jobs are visible. Add is called for each job that arrives, in order of position, and for
+// each that was stopped and waits again; Remove when it has started or left. Fill sets State.Slots and State.Fits. None
+// of them allocates in steady state.
 type Slots interface {
 	Reset()
 	Add(s *State, j sim.Job)
@@ -93,9 +94,9 @@ type Slots interface {
 	Fill(s *State)
 }
 
-// Encoder writes observations. Fields are sorted by name. Encode fills dst, whose old content is arbitrary, in that order
-// and does not allocate in steady state. Learn is called once when a job becomes known; the encoder may store there what
-// never changes (Known.Feature belongs to it).
+// Encoder writes observations. Fields are sorted by name. Encode fills dst, whose old content is arbitrary, in that
+// order and does not allocate in steady state. Learn is called once when a job becomes known; the encoder may store
+// there what never changes (Known.Feature belongs to it).
 type Encoder interface {
 	Fields() []env.Field
 	Reset(s *State)
@@ -103,9 +104,9 @@ type Encoder interface {
 	Encode(dst []float32, s *State)
 }
 
-// Follower is an optional ability of Encoders that keep books of what runs. Follow is called after Reset with every event of
-// the episode, once and in order, before the next Encode: those of decisions as soon as they have been made, the others when
-// their point is reached. The jobs of submits have been learned.
+// Follower is an optional ability of Encoders that keep books of what runs. Follow is called after Reset with every
+// event of the episode, once and in order, before the next Encode: those of decisions as soon as they have been made,
+// the others when their point is reached. The jobs of submits have been learned.
 type Follower interface {
 	Follow(s *State, events []sim.Event)
 	// Rejoin begins the books anew from what runs now, as if all events had been followed.
@@ -128,8 +129,8 @@ type Actions interface {
 	Decode(a env.Action, s *State, d *sim.Decision) (decided bool, err error)
 }
 
-// Pilot is an optional ability of Actions: a scheduler decides between two actions. It is asked after a Decode that has decided,
-// and then at every point at which the agent is not asked.
+// Pilot is an optional ability of Actions: a scheduler decides between two actions. It is asked after a Decode that has
+// decided, and then at every point at which the agent is not asked.
 type Pilot interface {
 	// Pilot returns the scheduler that decides now until it waits; nil = none does.
 	Pilot(s *State) sim.Scheduler

@@ -18,7 +18,8 @@ func (e *Env) look() {
 	}
 }
 
-// asks reports whether the agent has something to decide: a visible job fits, or a job can be stopped while another waits.
+// asks reports whether the agent has something to decide: a visible job fits, or a job can be stopped while another
+// waits.
 func (e *Env) asks() bool {
 	return slices.Contains(e.state.Fits, true) || slices.Contains(e.state.Stops, true)
 }

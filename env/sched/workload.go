@@ -19,8 +19,8 @@ type Workload struct {
 	Left    LeftOut
 }
 
-// LeftOut counts the jobs of a workload that an environment does not take. Shares are of the GPU time, run time × GPUs, of
-// all jobs of the workload, 0 to 1.
+// LeftOut counts the jobs of a workload that an environment does not take. Shares are of the GPU time, run time × GPUs,
+// of all jobs of the workload, 0 to 1.
 type LeftOut struct {
 	Of         int      `json:"of"`             // jobs of the workload
 	Large      int      `json:"above_max_gpus"` // ask for more than MaxGPUs
@@ -48,9 +48,9 @@ func (t *Taken) Remembers() bool {
 	return t.Forecast.Remembers(t.Estimates)
 }
 
-// Take leaves out the jobs that the environment does not take, or that can never run on the cluster, and cuts the rest into
-// windows. jobs must be in order of submit and cfg valid. If no job is left because none fits the cluster, the error counts
-// and names them.
+// Take leaves out the jobs that the environment does not take, or that can never run on the cluster, and cuts the rest
+// into windows. jobs must be in order of submit and cfg valid. If no job is left because none fits the cluster, the
+// error counts and names them.
 func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 	c, err := cluster.New(spec)
 	if err != nil {
@@ -64,7 +64,8 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 			want = strings.Join(w.Left.NeverWhy, "; ")
 		}
 		return nil, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs), and none is left: %s%s; %s",
-			w.Left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(w.Left.NeverIDs, ", "), more(w.Left.Never-len(w.Left.NeverIDs)), want)
+			w.Left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(w.Left.NeverIDs,
+				", "), more(w.Left.Never-len(w.Left.NeverIDs)), want)
 	}
 	if cfg.Estimates.Mode == sim.EstimateTrace {
 		n, first := 0, ""
@@ -76,7 +77,11 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 			}
 		}
 		if n > 0 {
-			return nil, fault.Errorf("%d of %d jobs have no estimate in their trace, the first is %s; use estimates none, history, gbdt, exact or noisy:SIGMA, or trace.limit (%s), a time that stands for those that are missing", n, len(kept), first, fault.Key("limit"))
+			return nil,
+				fault.Errorf(
+					"%d of %d jobs have no estimate in their trace, the first is %s; use estimates none, history, gbdt, exact or "+
+						"noisy:SIGMA, or trace.limit (%s), a time that stands for those that are missing", n, len(kept), first,
+					fault.Key("limit"))
 		}
 	}
 	w.Windows, err = traces.NewWindows(kept, cfg.Window, cfg.Warm)
@@ -127,9 +132,9 @@ type Sizes struct {
 	Enough  bool // every part has windows
 }
 
-// Fit returns the sizes that suit jobs on a cluster: the largest gang of at most mostGPUs GPUs that fits, and the windows
-// that the jobs left are enough for (traces.Fit), not longer than cfg's. keep lists the sizes of cfg that are not to be
-// changed. If there are too few jobs for any windows, those of cfg are returned, which Take refuses.
+// Fit returns the sizes that suit jobs on a cluster: the largest gang of at most mostGPUs GPUs that fits, and the
+// windows that the jobs left are enough for (traces.Fit), not longer than cfg's. keep lists the sizes of cfg that are
+// not to be changed. If there are too few jobs for any windows, those of cfg are returned, which Take refuses.
 func Fit(cfg Taken, spec cluster.Spec, jobs []traces.Job, mostGPUs int, keep Kept) (Sizes, error) {
 	c, err := cluster.New(spec)
 	if err != nil {
@@ -165,8 +170,8 @@ func more(n int) string {
 	return ""
 }
 
-// Placements returns the names of the placements that an environment can use. They place every job that fits, because such
-// a job is legal to choose, and remember nothing from one episode to the next.
+// Placements returns the names of the placements that an environment can use. They place every job that fits, because
+// such a job is legal to choose, and remember nothing from one episode to the next.
 func Placements() []string {
 	return slices.DeleteFunc(cluster.PlacementNames(), func(name string) bool {
 		p, err := cluster.NewPlacement(name)

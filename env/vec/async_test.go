@@ -18,7 +18,8 @@ import (
 // rowBits returns everything that a call wrote to row i, including its Final columns.
 func rowBits(s env.Spec, b *env.Batch, i int) string {
 	o, m, n := s.ObsLen(), s.MaskLen(), len(s.Info)
-	out := fmt.Sprintf("%v %x %v %x %v %x", b.Kind[i], b.Reward[i], b.Elapsed[i], b.Obs[i*o:(i+1)*o], b.Mask[i*m:(i+1)*m], b.Info[i*n:(i+1)*n])
+	out := fmt.Sprintf("%v %x %v %x %v %x", b.Kind[i], b.Reward[i], b.Elapsed[i], b.Obs[i*o:(i+1)*o], b.Mask[i*m:(i+1)*m],
+		b.Info[i*n:(i+1)*n])
 	if k := slices.Index(b.FinalRows, i); k >= 0 {
 		out += fmt.Sprintf(" | %x %v %x", b.FinalObs[k*o:(k+1)*o], b.FinalMask[k*m:(k+1)*m], b.FinalInfo[k*n:(k+1)*n])
 	}
@@ -107,7 +108,8 @@ func TestARowSentIsARowStepped(t *testing.T) {
 						t.Fatalf("row %d has %d and %d time steps, want %d", i, len(got[i]), len(want[i]), steps+1)
 					}
 					if k := firstDifference(got[i], want[i]); k >= 0 {
-						t.Fatalf("%v, %s, %d workers, %d at once: step %d of row %d is\n%s, stepped\n%s", mode, id, c.workers, c.least, k, i, got[i][k], want[i][k])
+						t.Fatalf("%v, %s, %d workers, %d at once: step %d of row %d is\n%s, stepped\n%s", mode, id, c.workers, c.least, k,
+							i, got[i][k], want[i][k])
 					}
 				}
 			}
@@ -179,7 +181,8 @@ func TestRecvGivesTheRowsThatAreDoneFirst(t *testing.T) {
 	for what, err := range map[string]error{
 		"Step": v.Step(ctx, []int{2, 3}, a, b), "Reset": v.Reset(ctx, []int{1}, nil, b), "Send": v.Send([]int{1}, a),
 		"SetTask": v.SetTask(1, nil), "Continue": v.Continue(ctx, []int{1}, make([]env.Episode, 1), b),
-		"RestoreRows": v.RestoreRows(nil, []int{1}, b), "AppendSnapshot": func() error { _, err := v.AppendSnapshot(nil); return err }(),
+		"RestoreRows":    v.RestoreRows(nil, []int{1}, b),
+		"AppendSnapshot": func() error { _, err := v.AppendSnapshot(nil); return err }(),
 	} {
 		if !errors.Is(err, vec.ErrOut) || !errors.As(err, &re) {
 			t.Errorf("%s of a row that is out: %v", what, err)
@@ -199,7 +202,8 @@ func TestSendChecksBeforeItSends(t *testing.T) {
 	v, _, _, a := gated(t, vec.Config{}, 3)
 	short := env.NewActions(v.Spec(), 2)
 	for what, err := range map[string]error{
-		"actions of 2 rows": v.Send(nil, short), "row 3 of 3": v.Send([]int{0, 3}, a), "row 1 is asked for twice": v.Send([]int{1, 1}, a),
+		"actions of 2 rows": v.Send(nil,
+			short), "row 3 of 3": v.Send([]int{0, 3}, a), "row 1 is asked for twice": v.Send([]int{1, 1}, a),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("error %v, want %q", err, what)

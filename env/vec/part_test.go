@@ -17,7 +17,8 @@ func TestPartsAreRowsOfTheWhole(t *testing.T) {
 	const rows = 5
 	for _, id := range []string{"InvalidAction-v1", "ProbeTruncation-v1", "ProbeDeadStep-v1"} {
 		for _, mode := range []vec.Autoreset{vec.SameStep, vec.NextStep} {
-			whole, split := newVec(t, vec.Config{Autoreset: mode}, envs(t, id, rows)...), newVec(t, vec.Config{Autoreset: mode}, envs(t, id, rows)...)
+			whole, split := newVec(t, vec.Config{Autoreset: mode},
+				envs(t, id, rows)...), newVec(t, vec.Config{Autoreset: mode}, envs(t, id, rows)...)
 			s := whole.Spec()
 			bounds := [][2]int{{0, 2}, {2, 5}}
 			steps := []int{130, 47}

@@ -110,7 +110,8 @@ func TestAnEndedRowDoesNotGoIntoSameStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newVec(t, vec.Config{Autoreset: vec.SameStep}, envs(t, "ProbeConstant-v1", 1)...)
-	if err := w.RestoreRows(ended, nil, b); !errors.Is(err, env.ErrSnapshot) || !strings.Contains(err.Error(), "rows [0] are at the end of their episodes") {
+	if err := w.RestoreRows(ended, nil, b); !errors.Is(err, env.ErrSnapshot) ||
+		!strings.Contains(err.Error(), "rows [0] are at the end of their episodes") {
 		t.Errorf("error %v", err)
 	}
 	if err := w.RestoreRows(running, nil, b); err != nil {

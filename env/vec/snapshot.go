@@ -118,9 +118,9 @@ func (v *Vec) RestoreSnapshot(src []byte, b *env.Batch) error { return v.restore
 
 // RestoreRows is RestoreSnapshot into the given rows only; nil means all. src must hold the same number of rows, and
 // the k-th of them continues in rows[k]. Other rows and their part of b are unchanged. The saved Vec may have had
-// another mode, with two consequences. An episode that has ended cannot be restored into SameStep, where no row waits for
-// its next episode: the error is an *EndedError. And a row saved under SameStep right after an episode's end, which has
-// begun its next episode, is restored into another mode at that episode's first time step.
+// another mode, with two consequences. An episode that has ended cannot be restored into SameStep, where no row waits
+// for its next episode: the error is an *EndedError. And a row saved under SameStep right after an episode's end, which
+// has begun its next episode, is restored into another mode at that episode's first time step.
 func (v *Vec) RestoreRows(src []byte, rows []int, b *env.Batch) error {
 	return v.restore(src, rows, b, false)
 }
@@ -176,7 +176,9 @@ type EndedError struct{ Rows []int }
 
 // Error implements error.
 func (e *EndedError) Error() string {
-	return fmt.Sprintf("vec: rows %v are at the end of their episodes, where mode %v has no rows: it begins the next episode in the same step", e.Rows, SameStep)
+	return fmt.Sprintf(
+		"vec: rows %v are at the end of their episodes, where mode %v has no rows: it begins the next episode in the same "+
+			"step", e.Rows, SameStep)
 }
 
 // Is makes an EndedError an env.ErrSnapshot.

@@ -222,8 +222,8 @@ func (v *Vec) begin(c *call, i int, ep *env.Episode) error {
 	return nil
 }
 
-// note keeps the scalars of row i's time step. The batch gets them after the call's work (publish): the kinds of 64 rows are
-// one cache line, which the workers would take from each other at every row.
+// note keeps the scalars of row i's time step. The batch gets them after the call's work (publish): the kinds of 64
+// rows are one cache line, which the workers would take from each other at every row.
 func (v *Vec) note(i int) {
 	r, ts := &v.rows[i], &v.ts[i]
 	r.kind, r.reward, r.elapsed = ts.Kind, ts.Reward, ts.Elapsed

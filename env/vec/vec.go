@@ -148,8 +148,8 @@ func (v *Vec) Seed(s uint64) {
 	}
 }
 
-// SeedGroups is Seed for rows in groups of size, which play the same episodes: row i runs env.EpisodeSeed(s+i/size, k). Rows are
-// counted from first, which is not 0 if the Vec has a share of the rows of several.
+// SeedGroups is Seed for rows in groups of size, which play the same episodes: row i runs env.EpisodeSeed(s+i/size, k).
+// Rows are counted from first, which is not 0 if the Vec has a share of the rows of several.
 func (v *Vec) SeedGroups(s uint64, size, first int) {
 	v.Seed(s)
 	for i := range v.rows {

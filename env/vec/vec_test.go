@@ -401,7 +401,8 @@ func TestMisuseIsRefusedBeforeAnythingHappens(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	a, b := envs(t, "ProbeAction-v1", 1)[0], envs(t, "ProbeContext-v1", 1)[0]
-	for name, list := range map[string][]env.Env{"none": nil, "two specs": {a, b}, "one instance twice": {a, a}, "nil": {a, nil}} {
+	for name, list := range map[string][]env.Env{"none": nil, "two specs": {a, b}, "one instance twice": {a, a},
+		"nil": {a, nil}} {
 		if v, err := vec.New(vec.DefaultConfig(), list...); err == nil || v != nil {
 			t.Errorf("%s: %v, %v", name, v, err)
 		}
@@ -614,7 +615,8 @@ func TestARestoredRunContinuesBitForBit(t *testing.T) {
 				if len(wb.FinalRows) != 0 {
 					t.Errorf("final rows after restoring: %v", wb.FinalRows)
 				}
-				b.FinalRows, b.FinalObs, b.FinalMask, b.FinalInfo = b.FinalRows[:0], b.FinalObs[:0], b.FinalMask[:0], b.FinalInfo[:0]
+				b.FinalRows, b.FinalObs, b.FinalMask, b.FinalInfo = b.FinalRows[:0], b.FinalObs[:0], b.FinalMask[:0],
+					b.FinalInfo[:0]
 				if bits(wb) != bits(b) {
 					t.Fatalf("%v, %s: the restored batch is\n%s, want\n%s", mode, id, bits(wb), bits(b))
 				}

@@ -1,6 +1,7 @@
 package workerplace
 
-// Sharing tells apart in what company a worker is: the type of its job, and which types of other jobs are on its server.
+// Sharing tells apart in what company a worker is: the type of its job, and which types of other jobs are on its
+// server.
 type Sharing struct {
 	Type   int
 	Beside uint8 // bit k: a job of type k

@@ -23,12 +23,16 @@ type Config struct {
 	Arrivals float64 `yaml:"arrivals"` // jobs an interval in the mean, Poisson, at most 10
 	Length   float64 `yaml:"length"`   // intervals that a job takes alone, in the mean over types
 
-	Comm         string  `yaml:"comm"`               // allreduce or ps: how workers exchange gradients
-	Interference float64 `yaml:"interference"`       // exponent of what jobs keep beside each other: 0 = none, 1 = as drawn
-	Crowding     float64 `yaml:"crowding,omitempty"` // exponent of what a job loses beside every two others on one server, on top of the pairs; times Interference
-	Table        uint64  `yaml:"table"`              // seed of the table of interference
-	Noise        float64 `yaml:"noise"`              // deviation of the logarithm of a measured speed; the true one is not changed
-	Failures     float64 `yaml:"failures"`           // probability that a server fails in an interval, which is lost to its jobs
+	Comm string `yaml:"comm"` // allreduce or ps: how workers exchange gradients
+	// exponent of what jobs keep beside each other: 0 = none, 1 = as drawn
+	Interference float64 `yaml:"interference"`
+	// exponent of what a job loses beside every two others on one server, on top of the pairs; times Interference
+	Crowding float64 `yaml:"crowding,omitempty"`
+	Table    uint64  `yaml:"table"` // seed of the table of interference
+	// deviation of the logarithm of a measured speed; the true one is not changed
+	Noise float64 `yaml:"noise"`
+	// probability that a server fails in an interval, which is lost to its jobs
+	Failures float64 `yaml:"failures"`
 
 	Reward string `yaml:"reward"` // jct or progress
 	Obs    string `yaml:"obs"`    // flat, or pairs: one row of features for every action
@@ -59,7 +63,8 @@ func (c Config) Validate() error {
 	count("memory", c.Memory, 1<<16)
 	count("slots", c.Slots, 1024)
 	count("jobs", c.Jobs, 100_000)
-	l.Add(c.CPUs >= largest*workerCPUs && c.Memory >= workerMemory, "cpus", c.CPUs, "room for a job of 8 workers of 2 on one server: 16 or more")
+	l.Add(c.CPUs >= largest*workerCPUs && c.Memory >= workerMemory, "cpus", c.CPUs,
+		"room for a job of 8 workers of 2 on one server: 16 or more")
 	l.Add(c.Servers*c.GPUs >= largest, "gpus", c.GPUs, "at least 8 in all servers together, for the largest job")
 	number("interval", c.Interval, 1, 1e6)
 	number("arrivals", c.Arrivals, 0.01, maxArrivals)

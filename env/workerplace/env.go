@@ -13,7 +13,8 @@ import (
 	"clustergym/traces"
 )
 
-// Env is WorkerPlace-v1. It implements env.Env, env.Tasker, env.Snapshotter, env.Renderer and env.Painter. Not safe for concurrent use.
+// Env is WorkerPlace-v1. It implements env.Env, env.Tasker, env.Snapshotter, env.Renderer and env.Painter. Not safe for
+// concurrent use.
 type Env struct {
 	cfg    Config
 	spec   env.Spec
@@ -54,7 +55,8 @@ type Env struct {
 // room is what a server has left.
 type room struct{ gpus, cpus, memory int }
 
-// Recorder is shown what was seen of an interval: the placement and the measured speeds. Both are valid until the next step.
+// Recorder is shown what was seen of an interval: the placement and the measured speeds. Both are valid until the next
+// step.
 type Recorder func(p *Placement, measured []float64) error
 
 var (
@@ -88,8 +90,8 @@ func New(cfg Config) (*Env, error) {
 // Config is that of New.
 func (e *Env) Config() Config { return e.cfg }
 
-// SetSpeeds has jobs run at other speeds than the true ones from the next interval on; nil = the true ones. What a learned model
-// says is cut to [1/100, 1.5].
+// SetSpeeds has jobs run at other speeds than the true ones from the next interval on; nil = the true ones. What a
+// learned model says is cut to [1/100, 1.5].
 func (e *Env) SetSpeeds(s Speeds) { e.speeds = s }
 
 // Record has r see every interval in which something runs; nil = nobody.

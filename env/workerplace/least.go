@@ -1,8 +1,8 @@
 package workerplace
 
-// Least returns a mean completion time in seconds that no policy gets below in the present episode, from the jobs alone: each
-// runs as soon as it comes, with no other job near it, on the servers on which it is fastest, until it is done or the episode's
-// time is over.
+// Least returns a mean completion time in seconds that no policy gets below in the present episode, from the jobs
+// alone: each runs as soon as it comes, with no other job near it, on the servers on which it is fastest, until it is
+// done or the episode's time is over.
 func (e *Env) Least() float64 {
 	sum := 0.0
 	for i := range e.jobs {
@@ -12,8 +12,8 @@ func (e *Env) Least() float64 {
 	return sum / float64(len(e.jobs)) * e.cfg.Interval
 }
 
-// fastest is the speed of a job without others in the placement in which it is fastest, as a part of that in the best one by
-// Truth.alone: with parameter servers, more servers can be faster than few.
+// fastest is the speed of a job without others in the placement in which it is fastest, as a part of that in the best
+// one by Truth.alone: with parameter servers, more servers can be faster than few.
 func (t *Truth) fastest(kind, workers int) float64 {
 	most := 1.0
 	p := Placed{Type: kind, Workers: workers, On: make([]int32, len(t.on))}

@@ -7,8 +7,8 @@ import (
 	"clustergym/env"
 )
 
-// Uniform play, with little and with much to run, with rings and with parameter servers, does not get below the bound. A lone job on
-// empty servers gets there.
+// Uniform play, with little and with much to run, with rings and with parameter servers, does not get below the bound.
+// A lone job on empty servers gets there.
 func TestNoPlayIsFasterThanTheLeast(t *testing.T) {
 	play := func(cfg Config, seed uint64, src *rand.Rand) (jct, least float64) {
 		e, err := New(cfg)

@@ -37,7 +37,8 @@ var infoFields = []env.Field{
 	{Name: "coming", Low: 0, High: 1, Unit: "fraction", Doc: "jobs that have not come, of the episode's"},
 	{Name: "work", Low: 0, High: math.MaxFloat32, Unit: "intervals/100", Doc: "that the jobs which are there take alone"},
 	{Name: "free", Low: 0, High: 1, Unit: "fraction", Doc: "of the GPUs"},
-	{Name: "jct_s", Low: 0, High: math.MaxFloat32, Unit: "seconds", Doc: "mean completion time, at the end; before it unknown", Metric: true},
+	{Name: "jct_s", Low: 0, High: math.MaxFloat32, Unit: "seconds",
+		Doc: "mean completion time, at the end; before it unknown", Metric: true},
 }
 
 func (e *Env) describe() env.Spec {
@@ -52,16 +53,25 @@ func (e *Env) describe() env.Spec {
 	if c.Obs == "pairs" {
 		s.Obs = []env.Field{
 			unit("global", "fraction", "waiting, beyond the slots, running, coming, free GPUs, a gang is begun", globalRow),
-			unit("pairs", "fraction", "slot by server: type (8), workers, left, intervals alone left, waited, CPU, GPU share, begun; of the server free CPU, GPU, memory, jobs by type (8)/4, all workers and those of the type/8; workers of this gang here and elsewhere/8, how many more fit/8, whether all of them do, whether the action is legal, filled", c.Slots*c.Servers, pairRow),
+			unit("pairs", "fraction",
+				"slot by server: type (8), workers, left, intervals alone left, waited, CPU, GPU share, begun; of the server "+
+					"free CPU, GPU, memory, jobs by type (8)/4, all workers and those of the type/8; workers of this gang here and "+
+					"elsewhere/8, how many more fit/8, whether all of them do, whether the action is legal, filled", c.Slots*c.Servers,
+				pairRow),
 		}
 		s.Obs[1].Filled = pairFilled + 1
 		return s
 	}
 	s.Obs = []env.Field{
 		unit("backlog", "log", "waiting jobs beyond the slots", 1),
-		unit("jobs", "fraction", "slots: type (8), workers/16, left/16, intervals alone left and waited (logarithms), CPU, GPU share of the cluster, filled, begun", c.Slots, jobRow),
-		unit("place", "fraction", "workers of the slots' and the running rows' jobs on each server, by 8", c.Slots+shown, c.Servers),
-		unit("running", "fraction", "running jobs, most workers first: type (8), workers/16, intervals left (logarithm), speed last seen by that alone, filled", shown, runningRow),
+		unit("jobs", "fraction",
+			"slots: type (8), workers/16, left/16, intervals alone left and waited (logarithms), CPU, GPU share of the "+
+				"cluster, filled, begun", c.Slots, jobRow),
+		unit("place", "fraction", "workers of the slots' and the running rows' jobs on each server, by 8", c.Slots+shown,
+			c.Servers),
+		unit("running", "fraction",
+			"running jobs, most workers first: type (8), workers/16, intervals left (logarithm), speed last seen by that "+
+				"alone, filled", shown, runningRow),
 		unit("servers", "fraction", "free CPU, GPU, memory; workers by type (8), by 8", c.Servers, serverRow),
 	}
 	s.Obs[1].Filled, s.Obs[3].Filled = jobFilled+1, runningFilled+1
@@ -181,7 +191,8 @@ func (e *Env) gang() []int32 {
 // server writes what is free.
 func (e *Env) server(dst []float32, m int) {
 	f := &e.free[m]
-	dst[0], dst[1], dst[2] = share(float64(f.cpus), float64(e.cfg.CPUs)), share(float64(f.gpus), float64(e.cfg.GPUs)), share(float64(f.memory), float64(e.cfg.Memory))
+	dst[0], dst[1], dst[2] = share(float64(f.cpus),
+		float64(e.cfg.CPUs)), share(float64(f.gpus), float64(e.cfg.GPUs)), share(float64(f.memory), float64(e.cfg.Memory))
 }
 
 func (e *Env) observePairs(dst []float32) {
@@ -193,7 +204,8 @@ func (e *Env) observePairs(dst []float32) {
 		free += e.free[m].gpus
 	}
 	n := float64(len(e.jobs))
-	g[0], g[1], g[2] = scaled(float64(len(e.waiting)), n), scaled(float64(max(len(e.waiting)-c.Slots, 0)), n), scaled(float64(len(e.running)), n)
+	g[0], g[1], g[2] = scaled(float64(len(e.waiting)),
+		n), scaled(float64(max(len(e.waiting)-c.Slots, 0)), n), scaled(float64(len(e.running)), n)
 	g[3], g[4] = share(n-float64(e.next), n), share(float64(free), float64(e.active*c.GPUs))
 	if e.begun >= 0 {
 		g[5] = 1

@@ -18,8 +18,8 @@ var _ env.Painter = (*Env)(nil)
 // FrameRate implements env.Painter.
 func (e *Env) FrameRate() int { return sched.FrameRate }
 
-// Paint implements env.Painter: what stands on each server, the gang that is being placed included, and what waits. Servers that
-// the episode does not use look as if they had failed.
+// Paint implements env.Painter: what stands on each server, the gang that is being placed included, and what waits.
+// Servers that the episode does not use look as if they had failed.
 func (e *Env) Paint(dst *image.RGBA) error {
 	return e.shell.Paint(dst, func(c *paint.Canvas) {
 		names := e.names()

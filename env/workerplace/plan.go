@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// Planner places gangs where all jobs together are fastest, by what is said of their speeds: one worker after the other, each on
-// the server that leaves the sum of all speeds largest, a speed above that alone counting as that alone. Not safe for concurrent use.
+// Planner places gangs where all jobs together are fastest, by what is said of their speeds: one worker after the
+// other, each on the server that leaves the sum of all speeds largest, a speed above that alone counting as that alone.
+// Not safe for concurrent use.
 type Planner struct {
 	// Speeds are what it plans by, nil = the true ones, which no agent knows.
 	Speeds Speeds
-	// Wait is the least that a gang must add to the sum of all speeds, as a part of its own speed alone: of the jobs that fit the
-	// one that takes least alone and adds so much goes first, and where none does the interval is closed if it may be. -Inf =
-	// whatever it costs: the shortest job goes.
+	// Wait is the least that a gang must add to the sum of all speeds, as a part of its own speed alone: of the jobs that
+	// fit the one that takes least alone and adds so much goes first, and where none does the interval is closed if it may
+	// be. -Inf = whatever it costs: the shortest job goes.
 	Wait float64
 
 	place Placement
@@ -35,7 +36,8 @@ func (p *Planner) Choose(e *Env) (int32, error) {
 	for {
 		slot := -1
 		for s, id := range visible {
-			if !p.tried[s] && (e.begun < 0 || e.begun == id) && e.fits(&e.jobs[id]) && (slot < 0 || e.jobs[id].work < e.jobs[visible[slot]].work) {
+			if !p.tried[s] && (e.begun < 0 || e.begun == id) && e.fits(&e.jobs[id]) &&
+				(slot < 0 || e.jobs[id].work < e.jobs[visible[slot]].work) {
 				slot = s
 			}
 		}
@@ -65,7 +67,8 @@ func (p *Planner) Choose(e *Env) (int32, error) {
 	return last, nil
 }
 
-// gang places what is left of a job, all of it or one worker, and says where the first goes and what the sum of speeds is then.
+// gang places what is left of a job, all of it or one worker, and says where the first goes and what the sum of speeds
+// is then.
 func (p *Planner) gang(e *Env, id int32, whole bool) (first int, sum float64, err error) {
 	j := &e.jobs[id]
 	p.on, p.free = append(p.on[:0], j.on...), append(p.free[:0], e.free...)

@@ -7,8 +7,9 @@ import (
 	"clustergym/env"
 )
 
-// Two jobs of one worker on one server of room for both, that take two intervals and one. The shorter one goes first; beside it the
-// other adds what both keep less what it was: 2·0.4 − 1 < 0, so that a planner that waits has it come when the first has gone.
+// Two jobs of one worker on one server of room for both, that take two intervals and one. The shorter one goes first;
+// beside it the other adds what both keep less what it was: 2·0.4 − 1 < 0, so that a planner that waits has it come
+// when the first has gone.
 func TestAPlannerWaitsWhereThatPays(t *testing.T) {
 	for _, c := range []struct{ keep, wait, want float64 }{
 		{0.4, 0, -2},        // 1, then 1 + 2: (1 + 3)/2

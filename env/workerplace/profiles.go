@@ -15,8 +15,8 @@ import (
 	"clustergym/traces/profile"
 )
 
-// Profiles says how fast models train on different numbers of workers and servers. It does not change after it was made,
-// and any number of environments may use it at once. ReadProfiles, TableProfiles and LoadProfiles make it.
+// Profiles says how fast models train on different numbers of workers and servers. It does not change after it was
+// made, and any number of environments may use it at once. ReadProfiles, TableProfiles and LoadProfiles make it.
 type Profiles struct {
 	names  []string
 	known  func(model string) (own string, ok bool)
@@ -32,8 +32,8 @@ func (p *Profiles) Names() []string { return slices.Clone(p.names) }
 // "ResNet-18 (batch size 64)", stands for what is before them.
 func (p *Profiles) Known(model string) (own string, ok bool) { return p.known(model) }
 
-// Spread returns the part of its speed on as few servers as possible, in (0, 1], that a model keeps on so many servers. A
-// number of workers that was not measured counts as the next smaller one, and where nothing was measured all is kept.
+// Spread returns the part of its speed on as few servers as possible, in (0, 1], that a model keeps on so many servers.
+// A number of workers that was not measured counts as the next smaller one, and where nothing was measured all is kept.
 func (p *Profiles) Spread(model string, workers, servers int) float64 {
 	return p.spread(model, workers, servers)
 }
@@ -41,8 +41,8 @@ func (p *Profiles) Spread(model string, workers, servers int) float64 {
 // Rate returns the iterations a second of a model alone on so many workers, 0 where they are not known.
 func (p *Profiles) Rate(model string, workers int) float64 { return p.rate(model, workers) }
 
-// TableProfiles returns what table t measured on the type of GPU called gpu, "" for the only one. Batch sizes of a model
-// are one model, as profile.Table takes them.
+// TableProfiles returns what table t measured on the type of GPU called gpu, "" for the only one. Batch sizes of a
+// model are one model, as profile.Table takes them.
 func TableProfiles(t *profile.Table, gpu string) (*Profiles, error) {
 	own, ok := t.Type(gpu)
 	if !ok && len(t.Types()) > 0 {
@@ -208,8 +208,8 @@ func LoadProfiles(ctx context.Context, from *traces.Files, path, gpu string) (*P
 	return ReadProfiles(f, path)
 }
 
-// ownFile says whether path is a file with the columns model and workers: then it is one for ReadProfiles, which says what
-// else is missing. profile.Load says what is wrong with a path that cannot be opened.
+// ownFile says whether path is a file with the columns model and workers: then it is one for ReadProfiles, which says
+// what else is missing. profile.Load says what is wrong with a path that cannot be opened.
 func ownFile(ctx context.Context, from *traces.Files, path string) bool {
 	f, err := from.Open(ctx, path)
 	if err != nil {

@@ -21,24 +21,24 @@ import (
 type WorkloadOptions struct {
 	// Profiles are the speeds of the models; nil = DL2's eight job types, by their formulas.
 	Profiles *Profiles
-	// Interference says what models keep beside each other; nil = what the table of Profiles measured and, of pairs that it
-	// did not measure and of DL2's types, the table that Config.Table draws.
+	// Interference says what models keep beside each other; nil = what the table of Profiles measured and, of pairs that
+	// it did not measure and of DL2's types, the table that Config.Table draws.
 	Interference *profile.Interference
-	// Mix draws a model, from the episode's seed and the job's ID alone, for jobs that name none that is known; nil = every
-	// job must name one.
+	// Mix draws a model, from the episode's seed and the job's ID alone, for jobs that name none that is known; nil =
+	// every job must name one.
 	Mix *profile.Mix
 	// Load stretches the submit times of an episode so that its jobs load the cluster to this degree, see
 	// traces.LoadFactor; 0 = as recorded.
 	Load float64
 }
 
-// Workload is recorded jobs in windows, one for each episode, in place of those that the configuration would draw. It does
-// not change after NewWorkload, and any number of environments may use it at once.
+// Workload is recorded jobs in windows, one for each episode, in place of those that the configuration would draw. It
+// does not change after NewWorkload, and any number of environments may use it at once.
 //
-// A worker is a GPU that the job asks for; it takes one GPU, 2 CPUs and 8 GB, whatever its model and what else the trace
-// says. The run time of a job is that on its own in its best placement. A job that is submitted within an interval comes
-// at the interval's end, since decisions are taken there. The types of jobs are the models that the workload uses, at most
-// Types of them; they are in alphabetical order, or DL2's in DL2's order.
+// A worker is a GPU that the job asks for; it takes one GPU, 2 CPUs and 8 GB, whatever its model and what else the
+// trace says. The run time of a job is that on its own in its best placement. A job that is submitted within an
+// interval comes at the interval's end, since decisions are taken there. The types of jobs are the models that the
+// workload uses, at most Types of them; they are in alphabetical order, or DL2's in DL2's order.
 type Workload struct {
 	windows *traces.Windows
 	options WorkloadOptions
@@ -54,8 +54,8 @@ type Workload struct {
 	kept    [Types][Types]float64
 }
 
-// NewWorkload checks every job of the windows, which must hold cfg.Jobs jobs each. An error is one sentence about the first
-// job that the environment cannot take.
+// NewWorkload checks every job of the windows, which must hold cfg.Jobs jobs each. An error is one sentence about the
+// first job that the environment cannot take.
 func NewWorkload(cfg Config, windows *traces.Windows, o WorkloadOptions) (*Workload, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", ID, err)
@@ -120,7 +120,8 @@ func (w *Workload) types() error {
 				continue
 			}
 			if !ok {
-				return fmt.Errorf("mix %s: it has model %q, of which no speed is known; want models among %s", m.Name, m.Models[i].Name, w.who())
+				return fmt.Errorf("mix %s: it has model %q, of which no speed is known; want models among %s", m.Name,
+					m.Models[i].Name, w.who())
 			}
 			used[own] += 0
 		}
@@ -143,7 +144,8 @@ func (w *Workload) types() error {
 	}
 	if len(w.names) > Types {
 		slices.SortStableFunc(w.names, func(a, b string) int { return cmp.Compare(used[b], used[a]) })
-		return fmt.Errorf("its observation has %d types of jobs, and the workload uses %d models (%s); want at most %d", Types, len(w.names), strings.Join(w.names, ", "), Types)
+		return fmt.Errorf("its observation has %d types of jobs, and the workload uses %d models (%s); want at most %d",
+			Types, len(w.names), strings.Join(w.names, ", "), Types)
 	}
 	for model, own := range named {
 		w.index[model] = slices.Index(w.names, own)
@@ -190,11 +192,16 @@ func (w *Workload) check(j *traces.Job, room int) error {
 	case j.GPUs < 1:
 		return fmt.Errorf("it asks for %d GPUs, want 1 or more", j.GPUs)
 	case j.GPUs > room:
-		return fmt.Errorf("it asks for %d GPUs, and the servers hold %d workers; leave out larger jobs (max_gpus), or take more servers", j.GPUs, room)
+		return fmt.Errorf(
+			"it asks for %d GPUs, and the servers hold %d workers; leave out larger jobs (max_gpus), or take more servers",
+			j.GPUs, room)
 	case j.Model == "" && w.options.Mix == nil:
-		return fmt.Errorf("it names no model; want jobs that name one of %s, or a mix that draws models (trace.mix=dl2)", w.who())
+		return fmt.Errorf("it names no model; want jobs that name one of %s, or a mix that draws models (trace.mix=dl2)",
+			w.who())
 	case !ok && w.options.Mix == nil:
-		return fmt.Errorf("it names model %q, of which no speed is known (known are %s); want a table of speeds that has it, or a mix that draws models (trace.mix=dl2)", j.Model, w.who())
+		return fmt.Errorf(
+			"it names model %q, of which no speed is known (known are %s); want a table of speeds that has it, or a mix that "+
+				"draws models (trace.mix=dl2)", j.Model, w.who())
 	case j.Work > 0:
 		return nil
 	case j.Iterations <= 0 || w.dl2:
@@ -202,7 +209,8 @@ func (w *Workload) check(j *traces.Job, room int) error {
 	}
 	for k := range w.names {
 		if (ok && k == kind || !ok && w.drawn[k] > 0) && w.options.Profiles.Rate(w.names[k], j.GPUs) == 0 {
-			return fmt.Errorf("it has iterations and no run time, and no speed of %s is known for a gang of %d", w.names[k], j.GPUs)
+			return fmt.Errorf("it has iterations and no run time, and no speed of %s is known for a gang of %d", w.names[k],
+				j.GPUs)
 		}
 	}
 	return nil
@@ -249,9 +257,9 @@ func (w *Workload) Count(p traces.Part) int { return w.windows.Count(p) }
 // SHA256 returns the digest, in hexadecimal digits, of the jobs and of all that is known of their models.
 func (w *Workload) SHA256() string { return w.sha }
 
-// NewRecorded returns the environment over workload w, for which NewWorkload was called with the same cfg; w nil is New.
-// part is the one from which episodes come that name none (env.Episode.Split). Episode.Window is the number of a window
-// of the part, -1 = one that begins at a job drawn from the seed.
+// NewRecorded returns the environment over workload w, for which NewWorkload was called with the same cfg; w nil is
+// New. part is the one from which episodes come that name none (env.Episode.Split). Episode.Window is the number of a
+// window of the part, -1 = one that begins at a job drawn from the seed.
 //
 // The task of an episode changes recorded jobs too: arrival_rate divides the times between them, size multiplies their
 // lengths, and mix weights the models that are drawn; models that jobs name stay.

@@ -53,12 +53,14 @@ func between(t *testing.T) *profile.Interference {
 	return x
 }
 
-// jobs makes n of them, one every ten minutes, of 30 minutes and more, by turns of the given models and of 1, 2 and 4 GPUs.
+// jobs makes n of them, one every ten minutes, of 30 minutes and more, by turns of the given models and of 1, 2 and 4
+// GPUs.
 func jobs(n int, models ...string) []traces.Job {
 	var all []traces.Job
 	for i := range n {
 		all = append(all, traces.Job{
-			ID: fmt.Sprint("j", i), Model: models[i%len(models)], Submit: time.Duration(i) * 10 * minute, Work: time.Duration(30+i%40) * minute,
+			ID: fmt.Sprint("j",
+				i), Model: models[i%len(models)], Submit: time.Duration(i) * 10 * minute, Work: time.Duration(30+i%40) * minute,
 			GPUs: 1 << (i % 3), GPUMilli: 1000,
 		})
 	}
@@ -116,7 +118,8 @@ func TestAWorkloadKeepsTheContract(t *testing.T) {
 		"measured":      {tiny(), []string{"bert", "ncf"}, WorkloadOptions{Profiles: profiles(t), Interference: between(t)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			envtest.Run(t, func() env.Env { return open(t, c.cfg, jobs(100, c.models...), c.o) }, envtest.NoAllocs(), envtest.Sealed(), envtest.Cap(3000))
+			envtest.Run(t, func() env.Env { return open(t, c.cfg, jobs(100, c.models...), c.o) }, envtest.NoAllocs(),
+				envtest.Sealed(), envtest.Cap(3000))
 		})
 	}
 }
@@ -131,7 +134,8 @@ func TestRecordedJobsByHand(t *testing.T) {
 	}
 	for i := range e.jobs {
 		j, r := &e.jobs[i], &all[20+i]
-		if j.arrives != (i+1)/2 || j.kind != i%2 || j.workers != r.GPUs || j.gpus != 1 || math.Abs(j.work-r.Work.Minutes()/20) > 1e-12 {
+		if j.arrives != (i+1)/2 || j.kind != i%2 || j.workers != r.GPUs || j.gpus != 1 ||
+			math.Abs(j.work-r.Work.Minutes()/20) > 1e-12 {
 			t.Errorf("job %d is %+v, recorded %+v", i, j, r)
 		}
 	}
@@ -356,7 +360,8 @@ func TestSnapshotsNameTheWorkload(t *testing.T) {
 	}
 	o.Interference = nil
 	another := open(t, tiny(), jobs(100, "bert", "ncf"), o)
-	if err := another.RestoreSnapshot(s, got); !errors.Is(err, env.ErrSnapshot) || !strings.Contains(err.Error(), "of another workload") {
+	if err := another.RestoreSnapshot(s, got); !errors.Is(err, env.ErrSnapshot) ||
+		!strings.Contains(err.Error(), "of another workload") {
 		t.Errorf("%v", err)
 	}
 	if err := newEnv(t, func(c *Config) { *c = tiny() }).RestoreSnapshot(s, got); !errors.Is(err, env.ErrSnapshot) {
@@ -387,25 +392,35 @@ func TestJobsThatCannotBeTakenAreNamed(t *testing.T) {
 		o    WorkloadOptions
 		want string
 	}{
-		{jobs(100, ""), own, `WorkerPlace-v1: job "j0": it names no model; want jobs that name one of bert, ncf, or a mix that draws models (trace.mix=dl2)`},
-		{jobs(100, ""), WorkloadOptions{}, `WorkerPlace-v1: job "j0": it names no model; want jobs that name one of resnet-50, vgg-16,`},
-		{change(func(j *traces.Job) { j.Model = "gpt" }), own, `WorkerPlace-v1: job "j95": it names model "gpt", of which no speed is known (known are bert, ncf); want a table of speeds that has it, or a mix`},
-		{change(func(j *traces.Job) { j.GPUs = 49 }), own, `WorkerPlace-v1: job "j95": it asks for 49 GPUs, and the servers hold 48 workers; leave out larger jobs (max_gpus), or take more servers`},
+		{jobs(100, ""), own,
+			`WorkerPlace-v1: job "j0": it names no model; want jobs that name one of bert, ncf, or a mix that draws models (trace.mix=dl2)`},
+		{jobs(100, ""), WorkloadOptions{},
+			`WorkerPlace-v1: job "j0": it names no model; want jobs that name one of resnet-50, vgg-16,`},
+		{change(func(j *traces.Job) { j.Model = "gpt" }), own,
+			`WorkerPlace-v1: job "j95": it names model "gpt", of which no speed is known (known are bert, ncf); want a table of speeds that has it, or a mix`},
+		{change(func(j *traces.Job) { j.GPUs = 49 }), own,
+			`WorkerPlace-v1: job "j95": it asks for 49 GPUs, and the servers hold 48 workers; leave out larger jobs (max_gpus), or take more servers`},
 		{change(func(j *traces.Job) { j.GPUs = 0 }), own, `WorkerPlace-v1: job "j95": it asks for 0 GPUs, want 1 or more`},
-		{change(func(j *traces.Job) { j.Work = 0 }), own, `WorkerPlace-v1: job "j95": it has no run time; want one, or iterations and a table of speeds`},
-		{change(func(j *traces.Job) { j.Work, j.Model = 0, "wlm" }), WorkloadOptions{Mix: mix(t, "dl2")}, `WorkerPlace-v1: job "j95": it has no run time`},
-		{jobs(100, "m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"), many, "WorkerPlace-v1: its observation has 8 types of jobs, and the workload uses 9 models (m0, m1, m2, m3, m4, m5, m6, m7, m8); want at most 8"},
-		{jobs(100, "bert"), WorkloadOptions{Profiles: profiles(t), Mix: mix(t, "dl2")}, `WorkerPlace-v1: mix dl2: it has model "resnet-50", of which no speed is known; want models among bert, ncf`},
+		{change(func(j *traces.Job) { j.Work = 0 }), own,
+			`WorkerPlace-v1: job "j95": it has no run time; want one, or iterations and a table of speeds`},
+		{change(func(j *traces.Job) { j.Work, j.Model = 0, "wlm" }), WorkloadOptions{Mix: mix(t, "dl2")},
+			`WorkerPlace-v1: job "j95": it has no run time`},
+		{jobs(100, "m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"), many,
+			"WorkerPlace-v1: its observation has 8 types of jobs, and the workload uses 9 models (m0, m1, m2, m3, m4, m5, m6, m7, m8); want at most 8"},
+		{jobs(100, "bert"), WorkloadOptions{Profiles: profiles(t), Mix: mix(t, "dl2")},
+			`WorkerPlace-v1: mix dl2: it has model "resnet-50", of which no speed is known; want models among bert, ncf`},
 		{jobs(100, "bert"), WorkloadOptions{Profiles: profiles(t), Load: -1}, "load: got -1, want 0 (as recorded) to 1000"},
 	} {
 		if _, err := NewWorkload(tiny(), windows(t, c.jobs, 10), c.o); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("got %v\nwant %s", err, c.want)
 		}
 	}
-	if _, err := NewWorkload(tiny(), windows(t, jobs(100, "bert"), 20), own); err == nil || err.Error() != "WorkerPlace-v1: windows of 20 jobs, want jobs = 10" {
+	if _, err := NewWorkload(tiny(), windows(t, jobs(100, "bert"), 20), own); err == nil ||
+		err.Error() != "WorkerPlace-v1: windows of 20 jobs, want jobs = 10" {
 		t.Errorf("%v", err)
 	}
-	if _, err := NewWorkload(Config{}, windows(t, jobs(100, "bert"), 10), own); err == nil || !strings.Contains(err.Error(), "servers: got 0") {
+	if _, err := NewWorkload(Config{}, windows(t, jobs(100, "bert"), 10), own); err == nil ||
+		!strings.Contains(err.Error(), "servers: got 0") {
 		t.Errorf("%v", err)
 	}
 	few := change(func(j *traces.Job) { j.Model, j.Work, j.Iterations, j.GPUs = "slow", 0, 5, 1 })
@@ -413,7 +428,8 @@ func TestJobsThatCannotBeTakenAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewWorkload(tiny(), windows(t, few, 10), WorkloadOptions{Profiles: slow}); err == nil || !strings.Contains(err.Error(), "it has iterations and no run time, and no speed of slow is known for a gang of 1") {
+	if _, err := NewWorkload(tiny(), windows(t, few, 10), WorkloadOptions{Profiles: slow}); err == nil ||
+		!strings.Contains(err.Error(), "it has iterations and no run time, and no speed of slow is known for a gang of 1") {
 		t.Errorf("%v", err)
 	}
 	e := open(t, tiny(), jobs(100, "bert"), own)
@@ -438,7 +454,8 @@ func TestFilesOfSpeeds(t *testing.T) {
 		model            string
 		workers, servers int
 		spread, rate     float64
-	}{{"bert", 2, 2, 0.5, 2}, {"bert", 8, 3, 0.5, 2}, {"bert", 1, 1, 1, 1}, {"ncf", 3, 3, 1, 5}, {"ncf", 4, 3, 0.9, 10}, {"ncf", 4, 4, 0.5, 10}} {
+	}{{"bert", 2, 2, 0.5, 2}, {"bert", 8, 3, 0.5, 2}, {"bert", 1, 1, 1, 1}, {"ncf", 3, 3, 1, 5}, {"ncf", 4, 3, 0.9, 10},
+		{"ncf", 4, 4, 0.5, 10}} {
 		if s, r := p.Spread(c.model, c.workers, c.servers), p.Rate(c.model, c.workers); s != c.spread || r != c.rate {
 			t.Errorf("%+v: spread %v, rate %v", c, s, r)
 		}
@@ -455,7 +472,8 @@ func TestFilesOfSpeeds(t *testing.T) {
 		{"model,workers,speed\na,0,1\n", "speeds.csv:2: workers: got \"0\", want a whole number from 1 to 4096"},
 		{"model,workers,speed\na,1,0\n", "speeds.csv:2: speed: got \"0\", want iterations a second, 1e-9 to 1e9"},
 		{"model,workers,servers,speed\na,1,2,1\n", "speeds.csv:2: servers: got \"2\", want a whole number from 1 to 1"},
-		{"model,workers,speed\na,1,1\na,1,2\n", "speeds.csv:3: workers: got \"1\", want each number of workers and servers of a model once"},
+		{"model,workers,speed\na,1,1\na,1,2\n",
+			"speeds.csv:3: workers: got \"1\", want each number of workers and servers of a model once"},
 		{"model,workers,speed\n", "speeds.csv:1: got \"no rows\", want the speed of at least one model"},
 	} {
 		if _, err := ReadProfiles(strings.NewReader(c.text), "speeds.csv"); err == nil || err.Error() != c.want {

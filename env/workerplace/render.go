@@ -32,7 +32,8 @@ func (e *Env) draw(b *strings.Builder) {
 	}
 	for _, id := range e.visible() {
 		j := &e.jobs[id]
-		fmt.Fprintf(b, "waits: %s, %d workers, %d placed, %.1f intervals alone, since interval %d\n", names[j.kind], j.workers, j.placed, j.work, j.arrives)
+		fmt.Fprintf(b, "waits: %s, %d workers, %d placed, %.1f intervals alone, since interval %d\n", names[j.kind],
+			j.workers, j.placed, j.work, j.arrives)
 	}
 }
 
@@ -50,5 +51,6 @@ func (e *Env) names() []string {
 
 // counts says how many jobs wait, run and are to come.
 func (e *Env) counts() string {
-	return fmt.Sprintf("%s, %s, %d to come", plain.Count(len(e.waiting), "job waits", "jobs wait"), plain.Count(len(e.running), "runs", "run"), len(e.jobs)-e.next)
+	return fmt.Sprintf("%s, %s, %d to come", plain.Count(len(e.waiting), "job waits", "jobs wait"),
+		plain.Count(len(e.running), "runs", "run"), len(e.jobs)-e.next)
 }

@@ -23,8 +23,8 @@ func (e *Env) stamp() *sched.Stamp {
 	return m
 }
 
-// fingerprint tells configurations apart. Without crowding it is what it was before there was crowding, so that older snapshots stay
-// valid.
+// fingerprint tells configurations apart. Without crowding it is what it was before there was crowding, so that older
+// snapshots stay valid.
 func (e *Env) fingerprint() uint64 {
 	return rng.Hash(strings.Replace(fmt.Sprintf("%+v", e.cfg), " Crowding:0 ", " ", 1))
 }

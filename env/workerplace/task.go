@@ -33,16 +33,19 @@ func (e *Env) TaskSpec() []env.Field {
 	return []env.Field{
 		{Name: "arrival_rate", Shape: []int{1}, Low: leastRate, High: mostRate, Unit: "factor", Doc: "of jobs an interval"},
 		{Name: "size", Shape: []int{1}, Low: leastRate, High: mostRate, Unit: "factor", Doc: "of the lengths of jobs"},
-		{Name: "servers", Shape: []int{1}, Low: leastServers, High: 1, Unit: "fraction", Doc: "of the servers that are in use, rounded up"},
-		{Name: "interference", Shape: []int{1}, Low: 0, High: mostPower, Unit: "factor", Doc: "of the exponent of what jobs keep beside each other"},
-		{Name: "failure_rate", Shape: []int{1}, Low: 0, High: mostFailures, Unit: "probability", Doc: "that a server fails in an interval, beside that of the arguments"},
+		{Name: "servers", Shape: []int{1}, Low: leastServers, High: 1, Unit: "fraction",
+			Doc: "of the servers that are in use, rounded up"},
+		{Name: "interference", Shape: []int{1}, Low: 0, High: mostPower, Unit: "factor",
+			Doc: "of the exponent of what jobs keep beside each other"},
+		{Name: "failure_rate", Shape: []int{1}, Low: 0, High: mostFailures, Unit: "probability",
+			Doc: "that a server fails in an interval, beside that of the arguments"},
 		{Name: "mix", Shape: []int{Types}, Low: 0, High: 1, Unit: "weight", Doc: "of the job types; all 0 = alike"},
 	}
 }
 
-// SampleTask implements env.Tasker: rates between two thirds and one and a half times the usual, three quarters to all of the
-// servers, interference from half to one and a half times its exponent, failures up to one in fifty, and a mix in which some
-// types are much more frequent than others.
+// SampleTask implements env.Tasker: rates between two thirds and one and a half times the usual, three quarters to all
+// of the servers, interference from half to one and a half times its exponent, failures up to one in fifty, and a mix
+// in which some types are much more frequent than others.
 func (e *Env) SampleTask(src *rand.Rand, dst []float64) {
 	between := func(low, high float64) float64 { return low + (high-low)*src.Float64() }
 	dst[0], dst[1], dst[2] = between(0.67, 1.5), between(0.67, 1.5), between(0.75, 1)

@@ -32,25 +32,26 @@ type Placement struct {
 	Jobs    []Placed
 }
 
-// Speeds says how fast jobs run: the truth, or a learned model. dst [len(p.Jobs)] becomes each job's speed as a part of what it
-// would have alone in its best placement. Positive and finite numbers; it allocates nothing in steady state, and a job's number
-// depends on p alone.
+// Speeds says how fast jobs run: the truth, or a learned model. dst [len(p.Jobs)] becomes each job's speed as a part of
+// what it would have alone in its best placement. Positive and finite numbers; it allocates nothing in steady state,
+// and a job's number depends on p alone.
 type Speeds interface {
 	Speeds(dst []float64, p *Placement) error
 }
 
-// Truth is how fast jobs really run: the speed of the placement's shape by the figures of DL2's job types, times what the
-// job keeps beside every other job on a server, κ to the power of the share of its workers that the other has there, on the
-// server where that is least: workers wait for the slowest of them. With crowding it loses more beside every two others on a
-// server than beside each of them alone.
+// Truth is how fast jobs really run: the speed of the placement's shape by the figures of DL2's job types, times what
+// the job keeps beside every other job on a server, κ to the power of the share of its workers that the other has
+// there, on the server where that is least: workers wait for the slowest of them. With crowding it loses more beside
+// every two others on a server than beside each of them alone.
 type Truth struct {
-	comm   string
-	gpus   int
-	table  [Types][Types]float64        // as drawn
-	logs   [Types][Types]float64        // logarithm of what the first keeps beside the second: table's, times the exponent
-	power  float64                      // exponent of what jobs keep, Config.Interference with the task's factor
-	crowd  float64                      // Config.Crowding, a factor of power for triples
-	triple [Types][Types][Types]float64 // logarithm of what the first keeps, beyond the pairs, beside the two others together; all 0 without crowd
+	comm  string
+	gpus  int
+	table [Types][Types]float64 // as drawn
+	logs  [Types][Types]float64 // logarithm of what the first keeps beside the second: table's, times the exponent
+	power float64               // exponent of what jobs keep, Config.Interference with the task's factor
+	crowd float64               // Config.Crowding, a factor of power for triples
+	// logarithm of what the first keeps, beyond the pairs, beside the two others together; all 0 without crowd
+	triple [Types][Types][Types]float64
 	models []profile.DL2Model
 	work   *Workload // whose measured speeds count; nil = those of models
 	on, ps []int
@@ -67,7 +68,8 @@ const (
 
 // NewTruth is the truth of a configuration.
 func NewTruth(c Config) *Truth {
-	t := &Truth{comm: c.Comm, gpus: c.GPUs, models: profile.DL2Models(), on: make([]int, c.Servers), ps: make([]int, c.Servers)}
+	t := &Truth{comm: c.Comm, gpus: c.GPUs, models: profile.DL2Models(), on: make([]int, c.Servers),
+		ps: make([]int, c.Servers)}
 	t.table = Table(c.Table)
 	if t.crowd = c.Crowding; t.crowd > 0 {
 		t.triple = triples(c.Table)
@@ -94,9 +96,10 @@ func (t *Truth) raise(power float64) {
 	}
 }
 
-// Table draws what each type keeps beside each other: 64 numbers of one distribution, one from each of as many parts of equal
-// probability, given to the pairs at random. The distribution is uniform above 0.9, with the published share, and a power of a
-// uniform number below, from the published least value and with the exponent that gives the published mean.
+// Table draws what each type keeps beside each other: 64 numbers of one distribution, one from each of as many parts of
+// equal probability, given to the pairs at random. The distribution is uniform above 0.9, with the published share, and
+// a power of a uniform number below, from the published least value and with the exponent that gives the published
+// mean.
 func Table(seed uint64) (kept [Types][Types]float64) {
 	const n = Types * Types
 	src := rng.Stream(seed, "workerplace/interference")
@@ -116,8 +119,8 @@ func keptAt(u float64) float64 {
 	return keptLeast + (0.9-keptLeast)*math.Pow(u/keptBelow, a)
 }
 
-// triples draws what each type keeps, beyond the pairs, beside every two types together. It has the distribution of the pairs; logs
-// are its logarithms.
+// triples draws what each type keeps, beyond the pairs, beside every two types together. It has the distribution of the
+// pairs; logs are its logarithms.
 func triples(seed uint64) (logs [Types][Types][Types]float64) {
 	src := rng.Stream(seed, "workerplace/crowding")
 	for a := range logs {
@@ -171,7 +174,8 @@ func (t *Truth) alone(kind, workers int) float64 {
 	return t.rate(kind, t.on)
 }
 
-// shape returns the speed of a job in the shape of its placement, without other jobs, as a part of that in the best one.
+// shape returns the speed of a job in the shape of its placement, without other jobs, as a part of that in the best
+// one.
 func (t *Truth) shape(a *Placed) float64 {
 	if t.work != nil {
 		servers := 0
@@ -190,8 +194,8 @@ func (t *Truth) shape(a *Placed) float64 {
 	return t.rate(a.Type, t.on) / best
 }
 
-// beside is the logarithm of what job j keeps on server m, beyond the pairs, beside job i together with each of the jobs before it.
-// Added up over i it counts every two others once. Shares of workers count as in the pairs, multiplied.
+// beside is the logarithm of what job j keeps on server m, beyond the pairs, beside job i together with each of the
+// jobs before it. Added up over i it counts every two others once. Shares of workers count as in the pairs, multiplied.
 func (t *Truth) beside(p *Placement, j, i, m int) float64 {
 	lost, b := 0.0, &p.Jobs[i]
 	for k := range i {

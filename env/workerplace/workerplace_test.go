@@ -128,7 +128,8 @@ func TestRulesRankAsTheyShould(t *testing.T) {
 	}
 	t.Log(mean)
 	for _, pair := range [][2]string{
-		{"least-interference", "load-balance"}, {"load-balance", "random"}, {"oracle", "least-interference"}, {"sjf-least-interference", "least-interference"}, {"sjf-waits", "sjf-least-interference"},
+		{"least-interference", "load-balance"}, {"load-balance", "random"}, {"oracle", "least-interference"},
+		{"sjf-least-interference", "least-interference"}, {"sjf-waits", "sjf-least-interference"},
 		{"oracle", "sjf-waits"}, {"oracle-waits", "oracle"},
 	} {
 		if mean[pair[0]] <= mean[pair[1]] {
@@ -153,7 +154,8 @@ func TestTheTableHasThePublishedFigures(t *testing.T) {
 				}
 			}
 		}
-		if least != keptLeast || math.Abs(most-1) > 1e-12 || math.Abs(sum/64-keptMean) > 0.01 || math.Abs(float64(below)/64-keptBelow) > 0.01 {
+		if least != keptLeast || math.Abs(most-1) > 1e-12 || math.Abs(sum/64-keptMean) > 0.01 ||
+			math.Abs(float64(below)/64-keptBelow) > 0.01 {
 			t.Errorf("seed %d: %v to %v, mean %v, %d of 64 below 0.9", seed, least, most, sum/64, below)
 		}
 	}
@@ -162,7 +164,8 @@ func TestTheTableHasThePublishedFigures(t *testing.T) {
 	}
 }
 
-// Three jobs of one worker on one server: with crowding each loses, beyond what the pairs cost, what the table of triples says.
+// Three jobs of one worker on one server: with crowding each loses, beyond what the pairs cost, what the table of
+// triples says.
 func TestThreeJobsCrowdEachOther(t *testing.T) {
 	c := DefaultConfig()
 	pairs := NewTruth(c)
@@ -241,7 +244,8 @@ func TestTasksChangeWhatTheySayAlone(t *testing.T) {
 	plain := slices.Clone(at(func([]float64) {}).jobs)
 	long := at(func(task []float64) { task[1] = 2 }).jobs
 	for i := range plain {
-		if long[i].kind != plain[i].kind || long[i].arrives != plain[i].arrives || math.Abs(long[i].work-2*plain[i].work) > 1e-9 && plain[i].work > 0.11 {
+		if long[i].kind != plain[i].kind || long[i].arrives != plain[i].arrives ||
+			math.Abs(long[i].work-2*plain[i].work) > 1e-9 && plain[i].work > 0.11 {
 			t.Fatalf("job %d is %+v, of twice the length %+v", i, plain[i], long[i])
 		}
 	}
@@ -262,7 +266,8 @@ func TestTasksChangeWhatTheySayAlone(t *testing.T) {
 	}
 	// Failures cost time.
 	fail := []float64{1, 1, 1, 1, 0.2, 1, 1, 1, 1, 1, 1, 1, 1}
-	if a, b := play(t, e, "least-interference", env.Episode{Seed: 4, Window: -1}), play(t, e, "least-interference", env.Episode{Seed: 4, Window: -1, Task: fail}); b >= a {
+	if a, b := play(t, e, "least-interference", env.Episode{Seed: 4, Window: -1}),
+		play(t, e, "least-interference", env.Episode{Seed: 4, Window: -1, Task: fail}); b >= a {
 		t.Errorf("with failures %v, without %v", b, a)
 	}
 }

@@ -53,8 +53,8 @@ var gpu = func() (g [Types]int) {
 	return g
 }()
 
-// draw fills jobs with an episode's. Every job takes the same number of draws, whatever the task, so that tasks differ in what
-// they say alone.
+// draw fills jobs with an episode's. Every job takes the same number of draws, whatever the task, so that tasks differ
+// in what they say alone.
 func draw(jobs []job, c *Config, t *task, src, times *rand.Rand) {
 	interval, left := 0, 0
 	total := 0.0

@@ -41,7 +41,8 @@ func TestTheFolderOfData(t *testing.T) {
 	}
 	var input *fault.Mistake
 	data := t.TempDir()
-	if _, err := s.cells(study.Plan{Data: data}); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has none of "+filepath.FromSlash("philly/philly_jobs.csv.gz")) {
+	if _, err := s.cells(study.Plan{Data: data}); !errors.As(err, &input) ||
+		!strings.Contains(err.Error(), "it has none of "+filepath.FromSlash("philly/philly_jobs.csv.gz")) {
 		t.Errorf("an empty folder: %v", err)
 	}
 	if err := os.MkdirAll(filepath.Join(data, "philly"), 0o750); err != nil {
@@ -51,7 +52,8 @@ func TestTheFolderOfData(t *testing.T) {
 		t.Helper()
 		text := "timestamp,duration,num_gpus,gpu_time,cluster\n"
 		for i := range jobs {
-			text += fmt.Sprintf("2017-10-%02d %02d:%02d:%02d,%d.0,%d,1.0,vc%d\n", 1+i/86400, i/3600%24, i/60%60, i%60, 100+i%977, 1+i%5, i%3)
+			text += fmt.Sprintf("2017-10-%02d %02d:%02d:%02d,%d.0,%d,1.0,vc%d\n", 1+i/86400, i/3600%24, i/60%60, i%60, 100+i%977,
+				1+i%5, i%3)
 		}
 		if err := os.WriteFile(filepath.Join(data, "philly", "philly_jobs.csv.gz"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -94,7 +96,9 @@ func TestBadSettingsAreNamed(t *testing.T) {
 	s.Logs = []record{{Name: generated, File: "", Windows: 0}}
 	err = s.Validate()
 	for _, want := range []string{
-		"servers: got 3", "nic: got 0", "jobs: got 1, want 50 to 100000", "load: got 0", "ratio: got 0.5", "errors: got -1", "speeds: got 0", `logs: got "generated"`, "loads: got 0.7, want each once", "nics: got 2, want each once", "waits: got nobody, want each once", "file: got", "windows: got 0",
+		"servers: got 3", "nic: got 0", "jobs: got 1, want 50 to 100000", "load: got 0", "ratio: got 0.5", "errors: got -1",
+		"speeds: got 0", `logs: got "generated"`, "loads: got 0.7, want each once", "nics: got 2, want each once",
+		"waits: got nobody, want each once", "file: got", "windows: got 0",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

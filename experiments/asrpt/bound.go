@@ -12,9 +12,11 @@ type bounds struct {
 // lower returns the bounds of jobs on a cluster with as many GPUs. No iteration is shorter than inside one server, so:
 //
 //   - A job takes at least its shortest run time.
-//   - The cluster, with its GPUs shared out at will, is a single machine, and preemptive SRPT is the best schedule of that one.
-//   - The mean busy time of a job that runs at one speed is half its run time before its finish, and no schedule of the single
-//     machine has a lesser sum of mean busy times than preemptive SPT (Goemans, Queyranne, Schulz, Skutella, Wang, 2002).
+//   - The cluster, with its GPUs shared out at will, is a single machine, and preemptive SRPT is the best schedule of
+//     that one.
+//   - The mean busy time of a job that runs at one speed is half its run time before its finish, and no schedule of the
+//     single machine has a lesser sum of mean busy times than preemptive SPT (Goemans, Queyranne, Schulz, Skutella,
+//     Wang, 2002).
 func lower(jobs []job, gpus int) bounds {
 	runs, submits := 0.0, 0.0
 	shared := make([]float64, len(jobs))
@@ -46,8 +48,8 @@ func srptEnds(jobs []job, work []float64) []float64 {
 	return ends
 }
 
-// busyTimes returns the sum of the mean busy times of a single machine on which always the job with the least work, done or
-// not, runs.
+// busyTimes returns the sum of the mean busy times of a single machine on which always the job with the least work,
+// done or not, runs.
 func busyTimes(jobs []job, work []float64) float64 {
 	left := make([]float64, len(jobs))
 	sum, now := 0.0, 0.0
@@ -79,14 +81,14 @@ func busyTimes(jobs []job, work []float64) float64 {
 	return sum
 }
 
-// guarantee returns the sum of completion times that A-SRPT cannot exceed on jobs with exact predictions, if nobody is held
-// back: while a job that the virtual machine has finished waits, more GPUs are busy than are free beside the largest gang,
-// and only with jobs that the virtual machine finished before it.
+// guarantee returns the sum of completion times that A-SRPT cannot exceed on jobs with exact predictions, if nobody is
+// held back: while a job that the virtual machine has finished waits, more GPUs are busy than are free beside the
+// largest gang, and only with jobs that the virtual machine finished before it.
 //
 //	C ≤ V (1 + ρ G / (G − g + 1)) + ρ d
 //
-// V is its end on the virtual machine, d its run time on the empty cluster, G the GPUs, g the largest gang, and ρ the ratio by
-// which placements slow iterations down at most.
+// V is its end on the virtual machine, d its run time on the empty cluster, G the GPUs, g the largest gang, and ρ the
+// ratio by which placements slow iterations down at most.
 func guarantee(jobs []job, gpus int, out []outcome) float64 {
 	work := make([]float64, len(jobs))
 	slow, widest, runs := 1.0, 0, 0.0

@@ -17,7 +17,8 @@ import (
 // generated is the label of our workloads.
 const generated = "generated"
 
-// Workloads are drawn from seeds from firstDraw on. Nothing was chosen on them; settings were chosen on those below 100.
+// Workloads are drawn from seeds from firstDraw on. Nothing was chosen on them; settings were chosen on those below
+// 100.
 const firstDraw = 1000
 
 // The names of A-SRPT with a part taken away or exchanged.
@@ -118,7 +119,9 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 					half := len(jobs) / 2
 					first := half + k*(len(jobs)-half-s.Jobs)/max(1, w.Windows-1)
 					if first+s.Jobs > len(jobs) || first < 200 || jobs[first].submit == jobs[first+s.Jobs-1].submit {
-						return nil, fault.Mistakef("%s: %d of its jobs ask for 2 to %d GPUs, too few for windows of %d in its second half", w.File, len(jobs), widest, s.Jobs)
+						return nil,
+							fault.Mistakef("%s: %d of its jobs ask for 2 to %d GPUs, too few for windows of %d in its second half", w.File,
+								len(jobs), widest, s.Jobs)
 					}
 					return s.playAll(ctx, b, w.Name, strconv.Itoa(k), jobs, first)
 				},
@@ -157,7 +160,9 @@ func (p *player) policy(name string, jobs []job, by predictor) policy {
 
 // add adds the mean completion time of a schedule to a table, with labels besides the workload's.
 func (p *player) add(table string, jobs []job, out []outcome, labels ...string) {
-	p.rows = append(p.rows, study.NewRow(table, "jct_h", flow(jobs, out)/float64(len(jobs))/3600, append(labels, "workload", p.name, "draw", p.draw)...))
+	p.rows = append(p.rows,
+		study.NewRow(table, "jct_h", flow(jobs, out)/float64(len(jobs))/3600,
+			append(labels, "workload", p.name, "draw", p.draw)...))
 }
 
 // put adds a number to a table.
@@ -174,7 +179,8 @@ func flow(jobs []job, out []outcome) (sum float64) {
 }
 
 // playAll plays the workload that begins at position first of jobs, under all that the tables compare.
-func (s *settings) playAll(ctx context.Context, b *study.Bench, name, draw string, jobs []job, first int) ([]study.Row, error) {
+func (s *settings) playAll(ctx context.Context, b *study.Bench, name, draw string, jobs []job,
+	first int) ([]study.Row, error) {
 	seed, err := strconv.ParseUint(draw, 10, 32)
 	if err != nil {
 		return nil, err
@@ -194,7 +200,8 @@ func (s *settings) playAll(ctx context.Context, b *study.Bench, name, draw strin
 		func() error { return p.predictors(net, k) },
 	}
 	if name == generated {
-		steps = append(steps, func() error { return p.errors(net, k) }, func() error { return p.networks(k) }, func() error { return p.waits(net, k) }, func() error { return p.speeds(net, k) })
+		steps = append(steps, func() error { return p.errors(net, k) }, func() error { return p.networks(k) },
+			func() error { return p.waits(net, k) }, func() error { return p.speeds(net, k) })
 	}
 	for i, f := range steps {
 		if err := f(); err != nil {
@@ -275,7 +282,8 @@ func (p *player) theory(net network, k *knowledge) error {
 			}
 			proved := guarantee(jobs, gpus, out)
 			if f+low.submits > proved*(1+1e-9) {
-				return fmt.Errorf("the completion times of A-SRPT add up to %v s, more than the %v s that are proved", f+low.submits, proved)
+				return fmt.Errorf("the completion times of A-SRPT add up to %v s, more than the %v s that are proved",
+					f+low.submits, proved)
 			}
 			p.put("theory", "proved", proved/(low.steady+low.submits), labels...)
 		}
@@ -349,7 +357,8 @@ func (p *player) errors(net network, k *knowledge) error {
 	return nil
 }
 
-// networks plays placements on faster and slower networks. Jobs keep their iterations, so that they take longer on slow ones.
+// networks plays placements on faster and slower networks. Jobs keep their iterations, so that they take longer on slow
+// ones.
 func (p *player) networks(k *knowledge) error {
 	for _, nic := range p.s.NICs {
 		net := p.s.network(nic)
@@ -420,8 +429,8 @@ func (w waiting) String() string {
 // cutSizes are the gangs whose placements are compared with the best of all.
 func cutSizes() []int { return []int{4, 8} }
 
-// cut compares placements of every graph with as many GPUs in random states of four servers, in none of which the graph fits
-// one server: there all but first fit and random are equal.
+// cut compares placements of every graph with as many GPUs in random states of four servers, in none of which the graph
+// fits one server: there all but first fit and random are equal.
 func (s *settings) cut(ctx context.Context, gpus int) ([]study.Row, error) {
 	var rows []study.Row
 	net := s.network(s.NIC)
@@ -443,8 +452,10 @@ func (s *settings) cut(ctx context.Context, gpus int) ([]study.Row, error) {
 			best := net.iteration(g, place(optimum, &net, g, free, 0))
 			for _, how := range placements() {
 				t := net.iteration(g, place(how, &net, g, free, uint64(state)))
-				labels := []string{"GPUs", strconv.Itoa(gpus), "stages", stagesOf(g), "placement", how, "graph", g.name, "state", strconv.Itoa(state)}
-				rows = append(rows, study.NewRow("cuts", "slower", t/best, labels...), study.NewRow("cuts", "best", indicator(t <= best*(1+1e-9)), labels...))
+				labels := []string{"GPUs", strconv.Itoa(gpus), "stages", stagesOf(g), "placement", how, "graph", g.name, "state",
+					strconv.Itoa(state)}
+				rows = append(rows, study.NewRow("cuts", "slower", t/best, labels...),
+					study.NewRow("cuts", "best", indicator(t <= best*(1+1e-9)), labels...))
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"clustergym/internal/rng"
 )
 
-// forest is a random forest for regression (Breiman, 2001): trees, each fitted to a bootstrap sample. Every split looks at a
-// third of the features. It never changes once it is fitted.
+// forest is a random forest for regression (Breiman, 2001): trees, each fitted to a bootstrap sample. Every split looks
+// at a third of the features. It never changes once it is fitted.
 type forest struct{ trees [][]node }
 
 // node is a split, or a leaf if feature is −1.
@@ -27,7 +27,8 @@ func fit(rows [][]float64, target []float64, trees int, seed uint64) *forest {
 	g.sorted = make([][]int, len(rows[0]))
 	for k := range g.sorted {
 		g.sorted[k] = indices(len(rows))
-		slices.SortFunc(g.sorted[k], func(a, b int) int { return cmp.Or(cmp.Compare(rows[a][k], rows[b][k]), cmp.Compare(a, b)) })
+		slices.SortFunc(g.sorted[k],
+			func(a, b int) int { return cmp.Or(cmp.Compare(rows[a][k], rows[b][k]), cmp.Compare(a, b)) })
 	}
 	g.weight, g.left, g.spare = make([]float64, len(rows)), make([]bool, len(rows)), make([]int, len(rows))
 	for range trees {
@@ -53,8 +54,8 @@ func (f *forest) predict(row []float64) float64 {
 	return sum / float64(len(f.trees))
 }
 
-// minLeaf is the number of rows of a leaf at least, counted as often as they were drawn. Smaller leaves predicted worse in
-// workloads that no table has.
+// minLeaf is the number of rows of a leaf at least, counted as often as they were drawn. Smaller leaves predicted worse
+// in workloads that no table has.
 const minLeaf = 20
 
 // grower grows one tree after another.
@@ -125,7 +126,8 @@ func (g *grower) grow(own [][]int) {
 	g.grow(r)
 }
 
-// split returns the split of the rows in own, by one of a random third of the features, that leaves the least sum of squares. n is their weight, sum that of their targets.
+// split returns the split of the rows in own, by one of a random third of the features, that leaves the least sum of
+// squares. n is their weight, sum that of their targets.
 func (g *grower) split(own [][]int, n, sum float64) (feature int, limit float64, ok bool) {
 	mean := sum / n
 	best := 1e-9 // a split must gain more than rounding does

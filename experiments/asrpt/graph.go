@@ -10,7 +10,8 @@ type stage struct {
 	replicas int
 	compute  float64 // seconds for which a replica computes in an iteration, all micro-batches together
 	params   float64 // GB of gradients, which the replicas all-reduce once an iteration
-	out      float64 // GB of activations that all replicas together send to the next stage; as much comes back as gradients
+	// GB of activations that all replicas together send to the next stage; as much comes back as gradients
+	out float64
 }
 
 // micros is the number of micro-batches of an iteration. The first one fills the pipeline.
@@ -80,8 +81,8 @@ func (n *network) inside(g *graph) float64 {
 // least returns seconds that no placement can make an iteration shorter than.
 func (n *network) least(g *graph) float64 { return g.compute + n.inside(g) }
 
-// placement says how many replicas of which stage stand on which servers. Replicas of a stage are equal, so their number is
-// all that matters.
+// placement says how many replicas of which stage stand on which servers. Replicas of a stage are equal, so their
+// number is all that matters.
 type placement struct {
 	server []int   // those with at least one replica
 	count  [][]int // of server[i], by stage
@@ -113,8 +114,9 @@ func (p *placement) outside(g *graph, i int) float64 {
 	return sum
 }
 
-// iteration returns the seconds of an iteration of g: computing, sending inside servers, and sending between them. A job has
-// the share of a server's NIC that it has of the server's GPUs, so neighbours do not change its speed. Nothing overlaps.
+// iteration returns the seconds of an iteration of g: computing, sending inside servers, and sending between them. A
+// job has the share of a server's NIC that it has of the server's GPUs, so neighbours do not change its speed. Nothing
+// overlaps.
 func (n *network) iteration(g *graph, p *placement) float64 {
 	slowest := 0.0
 	for i := range p.server {
@@ -124,8 +126,8 @@ func (n *network) iteration(g *graph, p *placement) float64 {
 	return n.least(g) + slowest
 }
 
-// alone returns the seconds of an iteration with each replica on a server of its own: the worst placement that schedulers
-// reckon with.
+// alone returns the seconds of an iteration with each replica on a server of its own: the worst placement that
+// schedulers reckon with.
 func (n *network) alone(g *graph) float64 {
 	p := &placement{}
 	for s, st := range g.stages {
@@ -145,8 +147,8 @@ func (p *placement) add(server, stages, s, k int) {
 	p.count[len(p.count)-1][s] += k
 }
 
-// reference are rough figures of known models in single precision: seconds of an iteration on one GPU with its batch, GB of
-// gradients, GB of activations of such a batch at a cut, and the numbers of stages in which it is trained.
+// reference are rough figures of known models in single precision: seconds of an iteration on one GPU with its batch,
+// GB of gradients, GB of activations of such a batch at a cut, and the numbers of stages in which it is trained.
 type reference struct {
 	name                string
 	compute, params, at float64
@@ -175,7 +177,8 @@ func catalogue(gpus int) (all []*graph) {
 			if r.name == lopsided && k == 2 {
 				n := gpus - 1
 				first := r.compute * math.Max(.95*float64(gpus)/float64(n), .05*float64(gpus))
-				all = append(all, newGraph(name, stage{n, first, .14 * r.params, r.at * float64(gpus)}, stage{1, first, .86 * r.params, 0}))
+				all = append(all,
+					newGraph(name, stage{n, first, .14 * r.params, r.at * float64(gpus)}, stage{1, first, .86 * r.params, 0}))
 				continue
 			}
 			stages := make([]stage, k)

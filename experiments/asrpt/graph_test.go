@@ -221,7 +221,8 @@ func TestTheOptimumIsThatOfAllAssignments(t *testing.T) {
 			continue
 		}
 		want := math.Inf(1)
-		p := on(make([]int, len(g.stages)), make([]int, len(g.stages)), make([]int, len(g.stages)), make([]int, len(g.stages)))
+		p := on(make([]int, len(g.stages)), make([]int, len(g.stages)), make([]int, len(g.stages)),
+			make([]int, len(g.stages)))
 		var try func(s, k int)
 		try = func(s, k int) {
 			if s == len(g.stages) {

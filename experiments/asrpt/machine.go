@@ -42,7 +42,8 @@ type policy interface {
 	wake() float64
 }
 
-// preemptive is a policy that also stops and moves running jobs, at no cost: it shows what better knowledge would be worth.
+// preemptive is a policy that also stops and moves running jobs, at no cost: it shows what better knowledge would be
+// worth.
 type preemptive interface {
 	policy
 	// keep returns the jobs that should run from now on. They fit the cluster.

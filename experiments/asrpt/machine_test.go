@@ -20,7 +20,8 @@ import (
 // simple returns a job of so many GPUs and seconds that sends nothing.
 func simple(submit, run float64, gpus int) job {
 	g := newGraph("simple", stage{gpus, 1, 0, 0})
-	return job{submit: submit, iterations: run, graph: g, best: 1, worst: 1, least: 1, meta: traces.Job{GPUs: gpus, Work: seconds(run)}}
+	return job{submit: submit, iterations: run, graph: g, best: 1, worst: 1, least: 1,
+		meta: traces.Job{GPUs: gpus, Work: seconds(run)}}
 }
 
 // exact knows the iterations of jobs.
@@ -84,7 +85,8 @@ func TestTheVirtualMachineByHand(t *testing.T) {
 }
 
 func TestTheListCanGoByWorkload(t *testing.T) {
-	// On the virtual machine of two GPUs 0 ends at 5, 1 at 8 and 2 at 8.5. 0 runs from 5 to 15, and until then 1 does not fit.
+	// On the virtual machine of two GPUs 0 ends at 5, 1 at 8 and 2 at 8.5. 0 runs from 5 to 15, and until then 1 does not
+	// fit.
 	jobs := []job{simple(0, 10, 1), simple(5, 3, 2), simple(8, 1, 1)}
 	for _, c := range []struct {
 		r    rule
@@ -101,8 +103,8 @@ func TestTheListCanGoByWorkload(t *testing.T) {
 }
 
 func TestJobsWaitForServersByHand(t *testing.T) {
-	// Three servers of two GPUs at 1 GB/s. A job of two replicas with 4 GB of gradients takes .4 s inside a server, and 8 s more
-	// on two servers, where each has half a NIC.
+	// Three servers of two GPUs at 1 GB/s. A job of two replicas with 4 GB of gradients takes .4 s inside a server, and 8
+	// s more on two servers, where each has half a NIC.
 	pair := func(submit float64) job {
 		g := newGraph("pair", stage{2, 1, 4, 0})
 		net := network{NIC: 1, Link: 10, Server: 2}
@@ -142,7 +144,8 @@ func workloadOf(seed uint64, n int) ([]job, network) {
 	return loaded(newMaker(net, 4).generate(seed, n), 32, 1.2), net
 }
 
-// No GPU has two jobs, every job runs for its iterations at the speed of its placement, and what the rules promise holds.
+// No GPU has two jobs, every job runs for its iterations at the speed of its placement, and what the rules promise
+// holds.
 func TestSchedulesAreSound(t *testing.T) {
 	const servers, gpus = 4, 32
 	for seed := range uint64(4) {
@@ -197,7 +200,8 @@ func sound(t *testing.T, name string, jobs []job, out []outcome, net network, se
 	var all []change
 	for i, o := range out {
 		j := &jobs[i]
-		if o.begin < j.submit || o.placed == nil || !near(o.iteration, net.iteration(j.graph, o.placed)) || !near(o.finish, o.begin+j.iterations*o.iteration) {
+		if o.begin < j.submit || o.placed == nil || !near(o.iteration, net.iteration(j.graph, o.placed)) ||
+			!near(o.finish, o.begin+j.iterations*o.iteration) {
 			t.Fatalf("%s: job %d, submitted at %v, is %+v", name, i, j.submit, o)
 		}
 		for k, m := range o.placed.server {
@@ -253,7 +257,8 @@ func TestTheMachineAgreesWithTheSimulator(t *testing.T) {
 			j := simple(float64(at), float64(1+r.IntN(2000)), 1+r.IntN(16))
 			jobs = append(jobs, j)
 			list = append(list, traces.Job{
-				ID: strconv.Itoa(i), Submit: time.Duration(at) * time.Second, Work: seconds(j.iterations), GPUs: j.graph.gpus, GPUMilli: 1000,
+				ID: strconv.Itoa(i), Submit: time.Duration(at) * time.Second, Work: seconds(j.iterations), GPUs: j.graph.gpus,
+				GPUMilli: 1000,
 			})
 		}
 		for _, c := range []struct{ ours, order, admission string }{
@@ -345,8 +350,8 @@ func TestNoOrderBeatsTheBounds(t *testing.T) {
 	}
 }
 
-// listed returns the sum of completion times on four GPUs if each job, in this order, starts as early as it can but not before
-// those in front of it.
+// listed returns the sum of completion times on four GPUs if each job, in this order, starts as early as it can but not
+// before those in front of it.
 func listed(jobs []job, order []int) (sum float64) {
 	var gpus [4]float64 // when each is free
 	last := 0.

@@ -126,8 +126,8 @@ func scattered(g *graph, free []int, r *rand.Rand) *placement {
 	return p
 }
 
-// fewest returns the smallest number of servers that have gpus free GPUs, and how many of each are used: the fullest ones of
-// the free, and as the last one the server that has the fewest but enough.
+// fewest returns the smallest number of servers that have gpus free GPUs, and how many of each are used: the fullest
+// ones of the free, and as the last one the server that has the fewest but enough.
 func fewest(free []int, gpus int) (servers, caps []int) {
 	taken := func(m int) bool { return slices.Contains(servers, m) }
 	for gpus > 0 {
@@ -169,8 +169,9 @@ func even(free []int, gpus int, servers, caps []int) {
 	}
 }
 
-// heavyEdge cuts g over servers with room for caps, one after another: a server begins with the two replicas of the heaviest
-// edge between any that are left, and takes the replica that has the heaviest edge to those which it has, until it is full.
+// heavyEdge cuts g over servers with room for caps, one after another: a server begins with the two replicas of the
+// heaviest edge between any that are left, and takes the replica that has the heaviest edge to those which it has,
+// until it is full.
 func heavyEdge(g *graph, servers, caps []int) *placement {
 	left := make([]int, len(g.stages))
 	for s := range left {
@@ -220,8 +221,8 @@ func heaviestEdge(g *graph, left []int) (s, t int) {
 	return s, t
 }
 
-// lightest returns the stage of the replica whose edges to the others that are left carry the least: the one to part with if
-// there is room for one.
+// lightest returns the stage of the replica whose edges to the others that are left carry the least: the one to part
+// with if there is room for one.
 func lightest(g *graph, left []int) int {
 	best, least := -1, math.Inf(1)
 	for s := range left {
@@ -239,8 +240,8 @@ func lightest(g *graph, left []int) int {
 	return best
 }
 
-// nextTo returns the stage of the replica, among those left, with the heaviest edge to those here; of several the one with
-// most in all.
+// nextTo returns the stage of the replica, among those left, with the heaviest edge to those here; of several the one
+// with most in all.
 func nextTo(g *graph, here, left []int) int {
 	best, edge, sum := -1, -1.0, -1.0
 	for s := range left {
@@ -263,7 +264,8 @@ func nextTo(g *graph, here, left []int) int {
 
 // bestOf returns the placement with the shortest iteration on servers with room for caps, by trying all.
 func bestOf(n *network, g *graph, servers, caps []int) *placement {
-	// Servers with equally much room are next to each other, so that of placements that differ by exchanging them one is tried.
+	// Servers with equally much room are next to each other, so that of placements that differ by exchanging them one is
+	// tried.
 	order := indices(len(servers))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(caps[b], caps[a]) })
 	e := enumerator{n: n, g: g, best: math.Inf(1), after: make([]int, len(order)+1), left: make([]int, len(g.stages))}

@@ -17,8 +17,8 @@ const (
 	wcsSubTime  = "WCS-SubTime"
 	srtf        = "SRTF, preempts"
 	srsf        = "SRSF, preempts"
-	// Controls of ours: A-SRPT whose later jobs pass one that does not fit, A-SRPT that starts the least workload of those that
-	// the virtual machine has finished, and rivals that wait for servers as A-SRPT does.
+	// Controls of ours: A-SRPT whose later jobs pass one that does not fit, A-SRPT that starts the least workload of those
+	// that the virtual machine has finished, and rivals that wait for servers as A-SRPT does.
 	passing  = "A-SRPT, later pass"
 	byArea   = "A-SRPT, by workload"
 	spwfWait = "SPWF, waits"
@@ -51,7 +51,8 @@ type rule struct {
 
 // waiting is the rule by which jobs that communicate much wait for few servers.
 type waiting struct {
-	Ratio    float64 `yaml:"ratio"`    // of the worst iteration to the best from which on a job communicates much; 0 = nobody waits
+	// of the worst iteration to the best from which on a job communicates much; 0 = nobody waits
+	Ratio    float64 `yaml:"ratio"`
 	Patience float64 `yaml:"patience"` // for which it waits at most, as a part of its predicted run time
 }
 

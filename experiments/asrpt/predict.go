@@ -46,8 +46,8 @@ type knowledge struct {
 	gbdt   predict.Maker
 }
 
-// learn returns what can be known of jobs from those before them, which are in order of submit and were submitted before 0.
-// They are taken to have started when they were submitted.
+// learn returns what can be known of jobs from those before them, which are in order of submit and were submitted
+// before 0. They are taken to have started when they were submitted.
 func learn(before, jobs []job, trees int, seed uint64, workers int) (*knowledge, error) {
 	k := &knowledge{jobs: jobs, past: stats{}}
 	var rows [][]float64
@@ -198,12 +198,12 @@ func (s stats) add(j *job) {
 	}
 }
 
-// groupMean is the place of the mean logarithm of the group's iterations among the features. The forest predicts by how much a
-// job differs from it: trees follow a straight line in steps only.
+// groupMean is the place of the mean logarithm of the group's iterations among the features. The forest predicts by how
+// much a job differs from it: trees follow a straight line in steps only.
 const groupMean = 7
 
-// features returns what the forest looks at, and whether any job has ended. Where nothing is known of a key, the numbers are
-// those of the next one.
+// features returns what the forest looks at, and whether any job has ended. Where nothing is known of a key, the
+// numbers are those of the next one.
 func (s stats) features(j *job) (row []float64, seen bool) {
 	m := &j.meta
 	row = []float64{

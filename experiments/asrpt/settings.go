@@ -42,7 +42,8 @@ func (s *settings) Validate() error {
 	var l fault.List
 	between := func(key string, v, low, high float64, want string) { l.Add(v >= low && v <= high, key, v, want) }
 	l.Add(s.GPUs >= 2 && s.GPUs <= 64, "gpus", s.GPUs, "2 to 64: the table cuts has graphs of 8 GPUs on four servers")
-	l.Add(s.Servers >= 1 && s.Servers <= 1024 && s.Servers*s.GPUs >= widest, "servers", s.Servers, "as many as have 32 GPUs, the largest job, to 1024")
+	l.Add(s.Servers >= 1 && s.Servers <= 1024 && s.Servers*s.GPUs >= widest, "servers", s.Servers,
+		"as many as have 32 GPUs, the largest job, to 1024")
 	between("link", s.Link, .01, 1e6, "0.01 to 1000000 GB/s")
 	for _, n := range append([]float64{s.NIC}, s.NICs...) {
 		between("nic", n, .01, 1e6, "0.01 to 1000000 GB/s")

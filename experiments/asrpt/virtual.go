@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// virtual is a single machine that runs preemptive SRPT: of the jobs that it has, always the one with the least work left.
+// virtual is a single machine that runs preemptive SRPT: of the jobs that it has, always the one with the least work
+// left.
 type virtual struct {
 	now  float64
 	jobs []virtualJob // the one with the least left last

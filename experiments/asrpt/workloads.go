@@ -61,8 +61,8 @@ type habit struct {
 	log, sigma float64 // of its run times, which are log-normal
 }
 
-// generate draws n jobs. Three quarters are repetitions of their users' recurring jobs, whose run times differ by a few percent
-// or by a factor of three; the others come once.
+// generate draws n jobs. Three quarters are repetitions of their users' recurring jobs, whose run times differ by a few
+// percent or by a factor of three; the others come once.
 func (m *maker) generate(seed uint64, n int) []job {
 	r := rng.Stream(seed, "asrpt/jobs")
 	var habits []habit
@@ -117,8 +117,8 @@ func draw(r *rand.Rand, weights []int) int {
 	panic("asrpt: draw")
 }
 
-// recorded are the jobs of a log of two GPUs and more, up to the widest. A log knows no models: jobs of one virtual cluster
-// or user, and of one size, have the same graph.
+// recorded are the jobs of a log of two GPUs and more, up to the widest. A log knows no models: jobs of one virtual
+// cluster or user, and of one size, have the same graph.
 func (m *maker) recorded(ctx context.Context, file string) ([]job, error) {
 	c := workload.DefaultTraceConfig()
 	c.File = file
@@ -141,7 +141,8 @@ func (m *maker) recorded(ctx context.Context, file string) ([]job, error) {
 	return jobs, nil
 }
 
-// window returns n jobs from position first on, the first of which is submitted at 0, and the up to kept jobs before them.
+// window returns n jobs from position first on, the first of which is submitted at 0, and the up to kept jobs before
+// them.
 func window(jobs []job, first, n, kept int) (before, own []job) {
 	before = append(before, jobs[max(0, first-kept):first]...)
 	own = append(own, jobs[first:first+n]...)
@@ -154,8 +155,8 @@ func window(jobs []job, first, n, kept int) (before, own []job) {
 	return before, own
 }
 
-// loaded returns the jobs with submits stretched so that, until the last one, the jobs ask for load times as much as so many
-// GPUs can do.
+// loaded returns the jobs with submits stretched so that, until the last one, the jobs ask for load times as much as so
+// many GPUs can do.
 func loaded(jobs []job, gpus int, load float64) []job {
 	work := 0.0
 	for i := range jobs {

@@ -41,7 +41,8 @@ func (s *settings) acceptorConfig(ask string, seed int, blind bool) config.Confi
 	if blind {
 		c.Env.Args = append(c.Env.Args, "estimates=none")
 	}
-	c.Eval.Policies = nil // the study compares acceptors itself, and some default policies rank by run times, which blind ones lack
+	// the study compares acceptors itself, and some default policies rank by run times, which blind ones lack
+	c.Eval.Policies = nil
 	c.Seed = uint64(seed)
 	c.Train.Steps = s.TrainSteps
 	c.Train.ImitateSteps = min(c.Train.ImitateSteps, s.TrainSteps/2)
@@ -50,8 +51,8 @@ func (s *settings) acceptorConfig(ask string, seed int, blind bool) config.Confi
 	return c
 }
 
-// acceptorCells returns the cells that train acceptors for DelayOffer-v1, and those that play all acceptors on the same test
-// episodes.
+// acceptorCells returns the cells that train acceptors for DelayOffer-v1, and those that play all acceptors on the same
+// test episodes.
 func (s *settings) acceptorCells() (all []study.Cell, err error) {
 	// text returns the whole run for the inputs of cells, so that a changed acceptor.yaml computes them again.
 	text := func(c config.Config) string {
@@ -108,7 +109,8 @@ func (a answerer) answer(e *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int
 	return e.Timely(), nil
 }
 
-// ruleCell returns the cell that plays a rule on the test windows. c is the run of an acceptor, whose environment is played.
+// ruleCell returns the cell that plays a rule on the test windows. c is the run of an acceptor, whose environment is
+// played.
 func (s *settings) ruleCell(ask string, by answerer, c config.Config, text string) study.Cell {
 	return study.Cell{
 		Key: "acceptors/" + ask + "/" + by.key, Input: []any{method, by.name, s.Windows, s.TestSeed, text},
@@ -171,11 +173,12 @@ func (s *settings) learnedCells(ask string, seed int, blind bool, c config.Confi
 	}}
 }
 
-// short bounds the jobs that a long gang gives way to: their remaining time is below this share of the gang's. It is the best
-// of a half, a fifth, a tenth, a twentieth and a fortieth on the validation windows.
+// short bounds the jobs that a long gang gives way to: their remaining time is below this share of the gang's. It is
+// the best of a half, a fifth, a tenth, a twentieth and a fortieth on the validation windows.
 const short = 1. / 5
 
-// givesWay reports whether the offer is to a gang larger than a machine while another waiting job has much less time left.
+// givesWay reports whether the offer is to a gang larger than a machine while another waiting job has much less time
+// left.
 func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
 	o, v := e.Offer(), e.View()
 	if v.Request(o.Job).GPUs <= v.Cluster().MaxNode() || !ts.Mask[delayoffer.Decline] {
@@ -189,9 +192,10 @@ func givesWay(e *delayoffer.Env, ts *env.TimeStep) bool {
 	return false
 }
 
-// judgeLearned plays the acceptor that was trained in the folder trained: the weights with the best validation, greedily, and
-// if it is not blind also the last weights, which draw their answers as in training.
-func (s *settings) judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained, ask string, seed int, blind bool) ([]study.Row, error) {
+// judgeLearned plays the acceptor that was trained in the folder trained: the weights with the best validation,
+// greedily, and if it is not blind also the last weights, which draw their answers as in training.
+func (s *settings) judgeLearned(ctx context.Context, b *study.Bench, c *config.Config, trained, ask string, seed int,
+	blind bool) ([]study.Row, error) {
 	own, err := c.Fold()
 	if err != nil {
 		return nil, err
@@ -227,7 +231,8 @@ func (s *settings) judgeLearned(ctx context.Context, b *study.Bench, c *config.C
 }
 
 // learnedAnswer returns a function that answers offers with a trained policy.
-func learnedAnswer(ctx context.Context, policy agents.Policy, about env.Spec) func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error) {
+func learnedAnswer(ctx context.Context, policy agents.Policy, about env.Spec) func(*delayoffer.Env, *env.TimeStep,
+	*rand.Rand) (int32, error) {
 	batch, act := env.NewBatch(about, 1), env.NewActions(about, 1)
 	return func(_ *delayoffer.Env, ts *env.TimeStep, r *rand.Rand) (int32, error) {
 		copy(batch.Obs, ts.Obs)
@@ -271,9 +276,10 @@ func testWindow(w int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(1, w), Window: w, Split: env.SplitTest}
 }
 
-// judgeAcceptor plays the test windows with the answers that answer returns, and reports completion times, communication and
-// the share of accepted offers.
-func (s *settings) judgeAcceptor(ctx context.Context, b *study.Bench, c *config.Config, sets []string, ask, name, seed string,
+// judgeAcceptor plays the test windows with the answers that answer returns, and reports completion times,
+// communication and the share of accepted offers.
+func (s *settings) judgeAcceptor(ctx context.Context, b *study.Bench, c *config.Config, sets []string, ask, name,
+	seed string,
 	answer func(*delayoffer.Env, *env.TimeStep, *rand.Rand) (int32, error),
 ) ([]study.Row, error) {
 	e, err := s.openOffers(c, sets)

@@ -12,15 +12,16 @@ import (
 	"clustergym/traces"
 )
 
-// cells returns the study's units of work: schedulers on generated and recorded workloads, congestion, what stops cost, leases and
-// clusters, the authors' machine, and the acceptors of offers.
+// cells returns the study's units of work: schedulers on generated and recorded workloads, congestion, what stops cost,
+// leases and clusters, the authors' machine, and the acceptors of offers.
 func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	files, err := findRecorded(p.Data)
 	if err != nil {
 		return nil, err
 	}
 	acceptors, err := s.acceptorCells()
-	return slices.Concat(s.schedulerCells(files), s.congestionCells(), s.axesCells(), s.machineCells(files), acceptors), err
+	return slices.Concat(s.schedulerCells(files), s.congestionCells(), s.axesCells(), s.machineCells(files),
+		acceptors), err
 }
 
 // drawn returns the outcome of policies on one draw of a generated workload.
@@ -37,7 +38,8 @@ func (s *settings) schedulerCells(files []recorded) (all []study.Cell) {
 	for _, workload := range s.Workloads {
 		for _, net := range s.Nets {
 			for d := range s.Draws {
-				all = append(all, s.drawn("schedulers", workload, net, d, everyPolicy()).cell(fmt.Sprintf("schedulers/%s/%s/%d", workload, net, d)))
+				all = append(all,
+					s.drawn("schedulers", workload, net, d, everyPolicy()).cell(fmt.Sprintf("schedulers/%s/%s/%d", workload, net, d)))
 			}
 		}
 	}

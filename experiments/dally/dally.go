@@ -14,7 +14,8 @@ var files embed.FS
 //go:embed acceptor.yaml
 var acceptorYAML []byte
 
-// method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
+// method is a version that is part of every cell's input. Raise it when cells compute something else with equal
+// settings.
 const method = 5
 
 // Study returns the study dally, which reproduces the delay scheduling of Sharma et al., arXiv 2401.16492.

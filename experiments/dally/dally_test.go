@@ -29,14 +29,15 @@ func inSmall(s study.Study, prefixes ...string) study.Study {
 	return s
 }
 
-// One draw of the workload on which placement matters: waiting for near GPUs beats accepting the first offer, and Dally's
-// completion times in this simulator are close to those on its authors' machine with the same jobs and network. Among the
-// acceptors, timers beat accepting at once, and long gangs that give way beat the timers.
+// One draw of the workload on which placement matters: waiting for near GPUs beats accepting the first offer, and
+// Dally's completion times in this simulator are close to those on its authors' machine with the same jobs and network.
+// Among the acceptors, timers beat accepting at once, and long gangs that give way beat the timers.
 func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")
 	}
-	s := inSmall(Study(), "schedulers/dally-multi/slow/0", "machines/dally-multi/0", "acceptors/nw/tuned", "acceptors/nw/at-once", "acceptors/nw/give-way")
+	s := inSmall(Study(), "schedulers/dally-multi/slow/0", "machines/dally-multi/0", "acceptors/nw/tuned",
+		"acceptors/nw/at-once", "acceptors/nw/give-way")
 	r, err := study.Run(t.Context(), s, study.Options{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)
@@ -52,27 +53,31 @@ func TestTheStudyInSmall(t *testing.T) {
 	line := func(policy string) map[string]string {
 		return map[string]string{"workload": "dally-multi", "net": "slow", "policy": policy}
 	}
-	if auto, none := figure("schedulers", line(tunedTimers), "mean JCT (h)"), figure("schedulers", line(acceptAtOnce), "mean JCT (h)"); auto >= none {
+	if auto, none := figure("schedulers", line(tunedTimers), "mean JCT (h)"),
+		figure("schedulers", line(acceptAtOnce), "mean JCT (h)"); auto >= none {
 		t.Errorf("mean JCT %.3g h with tuned timers, %.3g h with none", auto, none)
 	}
 	if d := figure("schedulers", line(tunedTimers), "communication vs Tiresias"); d >= 0 {
 		t.Errorf("communication %+.1f %% against Tiresias, want less", d)
 	}
 	on := func(machine string) float64 {
-		return figure("machines", map[string]string{"workload": "dally-multi", "policy": tunedTimers, "machine": machine}, "mean JCT (h)")
+		return figure("machines", map[string]string{"workload": "dally-multi", "policy": tunedTimers, "machine": machine},
+			"mean JCT (h)")
 	}
 	here, theirs, leaking := on(machines()[0]), on(machines()[1]), on(machines()[2])
 	if here < .7*theirs || here > 1.4*theirs {
 		t.Errorf("mean JCT %.3g h here, %.3g h on the authors' machine", here, theirs)
 	}
 	if leaking < 3*theirs {
-		t.Errorf("mean JCT %.3g h as published, %.3g h where only waiting jobs are asked: leaked GPUs cost more", leaking, theirs)
+		t.Errorf("mean JCT %.3g h as published, %.3g h where only waiting jobs are asked: leaked GPUs cost more", leaking,
+			theirs)
 	}
 	against := func(acceptor string) float64 {
 		return figure("acceptors", map[string]string{"order": "nw", "acceptor": acceptor}, "JCT vs tuned timers")
 	}
 	if at, gives := against(acceptAtOnce), against(longGiveWay); at <= 20 || gives >= -5 {
-		t.Errorf("mean JCT against the tuned timers: accepted at once %+.1f %%, want much more; where long gangs give way %+.1f %%, want less", at, gives)
+		t.Errorf(
+			"mean JCT against the tuned timers: accepted at once %+.1f %%, want much more; where long gangs give way %+.1f %%, want less", at, gives)
 	}
 }
 
@@ -87,12 +92,14 @@ func TestAcceptorsAreTrainedAndJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := settings{TrainSteps: 8192, TrainSeeds: 1, Windows: windows, Agent: agent}
-	s := study.Study{Name: "dally", Title: "small", Cells: func(study.Plan) ([]study.Cell, error) { return own.acceptorCells() }, Tables: Study().Tables}
+	s := study.Study{Name: "dally", Title: "small",
+		Cells: func(study.Plan) ([]study.Cell, error) { return own.acceptorCells() }, Tables: Study().Tables}
 	r, err := study.Run(t.Context(), s, study.Options{Plan: study.Plan{Quick: true, Workers: 2}, Dir: t.TempDir(), Now: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := []string{learnedGreedy, learnedDrawing, learnedBlind, tunedTimers, fixedTimers, waitForNearest, longGiveWay, acceptAtOnce, randomAnswers}
+	all := []string{learnedGreedy, learnedDrawing, learnedBlind, tunedTimers, fixedTimers, waitForNearest, longGiveWay,
+		acceptAtOnce, randomAnswers}
 	for order, acceptors := range map[string][]string{"nw": all, "las": append([]string{delayLAS}, all...)} {
 		for _, acceptor := range acceptors {
 			v, _, ok := r.Results.Find("acceptors", map[string]string{"order": order, "acceptor": acceptor}, "mean JCT (h)")
@@ -116,7 +123,8 @@ func TestTheFolderOfData(t *testing.T) {
 // Every fault of the settings is named at once, with the key.
 func TestFaultsOfTheSettings(t *testing.T) {
 	s := settings{
-		Nets: []string{"fast"}, Workloads: []string{"helio"}, Congestion: []float64{1}, CongestionAt: []string{"dally"}, Overhead: "free", Overheads: []string{"2m"},
+		Nets: []string{"fast"}, Workloads: []string{"helio"}, Congestion: []float64{1}, CongestionAt: []string{"dally"},
+		Overhead: "free", Overheads: []string{"2m"},
 		Leases: []string{"10s"}, Clusters: []string{"4 by 4"}, AxesAt: []string{"dally/fast"},
 	}
 	agent, err := acceptorRun()

@@ -1,3 +1,3 @@
-// Package dally reproduces Dally: delay scheduling with tuned timers, the machine of its authors' program, and an agent in
-// place of the timers. README.md lists which parts are published and which are ours.
+// Package dally reproduces Dally: delay scheduling with tuned timers, the machine of its authors' program, and an agent
+// in place of the timers. README.md lists which parts are published and which are ours.
 package dally

@@ -15,9 +15,10 @@ func machines() []string {
 	return []string{"this simulator", "authors', waiting-only", "authors', published"}
 }
 
-// machinesCell returns a cell that plays a workload in this simulator and on the authors' machine. The authors' machine plays
-// the jobs that exact returns, or those of load if exact is nil.
-func machinesCell(key, workload, draw string, load func() ([]traces.Job, error), exact func() ([]peer.Job, error), input any) study.Cell {
+// machinesCell returns a cell that plays a workload in this simulator and on the authors' machine. The authors' machine
+// plays the jobs that exact returns, or those of load if exact is nil.
+func machinesCell(key, workload, draw string, load func() ([]traces.Job, error), exact func() ([]peer.Job, error),
+	input any) study.Cell {
 	return study.Cell{
 		Key: key, Input: []any{method, workload, input},
 		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
@@ -36,7 +37,8 @@ func machinesCell(key, workload, draw string, load func() ([]traces.Job, error),
 			if err != nil {
 				return nil, err
 			}
-			here := map[string]string{tunedTimers: tunedTimers, fixedTimers: fixedTimers, "Tiresias": tiresiasLease, "Gandiva": gandiva}
+			here := map[string]string{tunedTimers: tunedTimers, fixedTimers: fixedTimers, "Tiresias": tiresiasLease,
+				"Gandiva": gandiva}
 			var rows []study.Row
 			done := 0
 			for _, machine := range machines() {
@@ -50,7 +52,9 @@ func machinesCell(key, workload, draw string, load func() ([]traces.Job, error),
 					if err != nil {
 						return nil, fmt.Errorf("%s, %s: %w", machine, policy, err)
 					}
-					rows = append(rows, got.rows("machines", map[string]string{"workload": workload, "draw": draw, "machine": machine, "policy": policy})...)
+					rows = append(rows,
+						got.rows("machines",
+							map[string]string{"workload": workload, "draw": draw, "machine": machine, "policy": policy})...)
 					done++
 					b.Progress(int64(done), int64(len(machines())*len(here)))
 				}

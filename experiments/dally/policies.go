@@ -45,13 +45,16 @@ func lasPolicies() []string { return []string{lasTimers, lasNearest, delayLAS, d
 
 // everyPolicy returns all policies of this simulator, in the order of the tables.
 func everyPolicy() []string {
-	return slices.Concat(timerPolicies(), lasPolicies(), []string{tiresiasLease, tiresiasTogether, tiresiasLAS, lasSkewed, gandiva})
+	return slices.Concat(timerPolicies(), lasPolicies(),
+		[]string{tiresiasLease, tiresiasTogether, tiresiasLAS, lasSkewed, gandiva})
 }
 
-// costly returns the policies of the table overheads for what a stop costs. Gandiva's turns of a minute end before a gang of
-// many GPUs has started if that takes longer than a second for each GPU, so it plays with turns of an hour then.
+// costly returns the policies of the table overheads for what a stop costs. Gandiva's turns of a minute end before a
+// gang of many GPUs has started if that takes longer than a second for each GPU, so it plays with turns of an hour
+// then.
 func costly(overhead string) []string {
-	list := []string{tunedTimers, lasTimers, lasNearest, delayLAS, tiresiasLease, tiresiasTogether, tiresiasLAS, lasSkewed, gandivaHours}
+	list := []string{tunedTimers, lasTimers, lasNearest, delayLAS, tiresiasLease, tiresiasTogether, tiresiasLAS, lasSkewed,
+		gandivaHours}
 	if cost, err := costOf(overhead, tunedTimers); err == nil && cost <= time.Second {
 		list = append(list, gandiva)
 	}
@@ -103,8 +106,8 @@ func (p played) rows(table string, labels map[string]string) []study.Row {
 	return []study.Row{row("jct_h", p.jct), row("makespan_h", p.makespan), row("comm_h", p.comm)}
 }
 
-// authorsCost is the overhead of the authors' program: a gang that is stopped or moved loses a second for each of its GPUs,
-// unless Gandiva moves it.
+// authorsCost is the overhead of the authors' program: a gang that is stopped or moved loses a second for each of its
+// GPUs, unless Gandiva moves it.
 const authorsCost = "authors"
 
 // costOf returns the time that a stop costs a policy for each GPU. overhead is authorsCost or a time.
@@ -124,8 +127,8 @@ type rules struct {
 	lease    time.Duration // 0 = an hour
 }
 
-// playHere runs jobs under a policy in this simulator. Gangs communicate in rings, and a job's recorded run time counts as
-// its compute time.
+// playHere runs jobs under a policy in this simulator. Gangs communicate in rings, and a job's recorded run time counts
+// as its compute time.
 func playHere(ctx context.Context, jobs []traces.Job, spec cluster.Spec, policy string, by rules) (played, error) {
 	h := policyConfig(policy)
 	if by.lease > 0 {

@@ -35,7 +35,8 @@ func findRecorded(data string) ([]recorded, error) {
 	for _, dir := range []string{filepath.Join(data, "dally"), filepath.Join(data, "..", "groundtruth", "dally")} {
 		for _, name := range []string{"batch500", "multi411"} {
 			path := filepath.Join(dir, name+".csv.gz")
-			if _, err := os.Stat(path); err != nil || slices.ContainsFunc(found, func(o recorded) bool { return o.name == name }) {
+			if _, err := os.Stat(path); err != nil ||
+				slices.ContainsFunc(found, func(o recorded) bool { return o.name == name }) {
 				continue
 			}
 			o, err := recordedFile(name, path, "")
@@ -66,13 +67,14 @@ func findRecorded(data string) ([]recorded, error) {
 		found = append(found, o)
 	}
 	if len(found) == 0 {
-		return nil, fault.Mistakef("data folder %s: it has neither dally/batch500.csv.gz nor sia-workloads/saturn/workload-1.csv", data)
+		return nil,
+			fault.Mistakef("data folder %s: it has neither dally/batch500.csv.gz nor sia-workloads/saturn/workload-1.csv", data)
 	}
 	return found, nil
 }
 
-// recordedFile returns the workload of a file. profiles is the folder of the throughputs from which its run times follow, ""
-// if the file has run times.
+// recordedFile returns the workload of a file. profiles is the folder of the throughputs from which its run times
+// follow, "" if the file has run times.
 func recordedFile(name, path, profiles string) (recorded, error) {
 	sha, err := workload.HashFile(context.Background(), nil, path)
 	if err != nil {

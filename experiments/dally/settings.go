@@ -31,7 +31,8 @@ type settings struct {
 	TrainSteps      int64     `yaml:"train_steps"`      // of each acceptor
 	TrainSeeds      int       `yaml:"train_seeds"`      // acceptors of each kind
 	Windows         int       `yaml:"windows"`          // test episodes of the acceptors
-	TestSeed        uint64    `yaml:"test_seed"`        // trace.seed of the log whose test windows they are; 0 = the log of the trainings
+	// trace.seed of the log whose test windows they are; 0 = the log of the trainings
+	TestSeed uint64 `yaml:"test_seed"`
 	// Agent is the run that trains an acceptor, acceptor.yaml with a user's changes. Its length and seed are those above.
 	Agent config.Config `yaml:"agent"`
 }
@@ -43,8 +44,10 @@ func (s *settings) Validate() error {
 		key string
 		n   int
 	}{
-		{"jobs", s.Jobs}, {"draws", s.Draws}, {"congestion_draws", s.CongestionDraws}, {"axes_draws", s.AxesDraws}, {"peer_jobs", s.PeerJobs},
-		{"peer_draws", s.PeerDraws}, {"train_steps", int(s.TrainSteps)}, {"train_seeds", s.TrainSeeds}, {"windows", s.Windows},
+		{"jobs", s.Jobs}, {"draws", s.Draws}, {"congestion_draws", s.CongestionDraws}, {"axes_draws", s.AxesDraws},
+		{"peer_jobs", s.PeerJobs},
+		{"peer_draws", s.PeerDraws}, {"train_steps", int(s.TrainSteps)}, {"train_seeds", s.TrainSeeds},
+		{"windows", s.Windows},
 	} {
 		l.Add(n.n >= 1, n.key, n.n, "1 or more")
 	}
@@ -65,7 +68,8 @@ func (s *settings) Validate() error {
 	}
 	for i, o := range append([]string{s.Overhead}, s.Overheads...) {
 		d, err := time.ParseDuration(o)
-		l.Add(o == authorsCost || err == nil && d >= 0 && d <= time.Minute, []string{"overhead", "overheads"}[min(i, 1)], o, "a time from 0s to 1m, or authors")
+		l.Add(o == authorsCost || err == nil && d >= 0 && d <= time.Minute, []string{"overhead", "overheads"}[min(i, 1)], o,
+			"a time from 0s to 1m, or authors")
 	}
 	for _, t := range s.Leases {
 		d, err := time.ParseDuration(t)
@@ -81,8 +85,10 @@ func (s *settings) Validate() error {
 	l.Join("agent", s.Agent.Validate())
 	if base, err := acceptorRun(); err == nil {
 		study.SetElsewhere(&l, "agent", base, s.Agent, map[string]string{
-			"seed": "the experiment", "train.steps": "train_steps", "train.eval_every": "train_steps", "train.checkpoint_every": "train_steps", "eval.policies": "the experiment",
-			"env.ask": "the experiment", "env.window": "agent.env.args", "env.relative": "agent.env.args", "trace.seed": "agent.env.args",
+			"seed": "the experiment", "train.steps": "train_steps", "train.eval_every": "train_steps",
+			"train.checkpoint_every": "train_steps", "eval.policies": "the experiment",
+			"env.ask": "the experiment", "env.window": "agent.env.args", "env.relative": "agent.env.args",
+			"trace.seed":          "agent.env.args",
 			"trace.synth.profile": "agent.env.args", "trace.synth.jobs": "agent.env.args",
 		})
 	}

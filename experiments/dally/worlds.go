@@ -21,7 +21,8 @@ func workloads() []string { return []string{"dally", "dally-batch", "dally-multi
 // usual is the cluster of all tables but one: four racks of four machines of eight GPUs.
 const usual = "4x4"
 
-// gpusOf returns the number of GPUs of a cluster of racks of machines of eight, as "4x4"; 0 if size is nothing like that.
+// gpusOf returns the number of GPUs of a cluster of racks of machines of eight, as "4x4"; 0 if size is nothing like
+// that.
 func gpusOf(size string) int {
 	racks, machines, _ := strings.Cut(size, "x")
 	r, err1 := strconv.Atoi(racks)
@@ -32,8 +33,8 @@ func gpusOf(size string) int {
 	return r * m * 8
 }
 
-// clusterOn returns a cluster of racks of machines of eight GPUs, as "4x4", on a network. congestion is the share of the
-// bandwidth between machines, and between racks, that others take.
+// clusterOn returns a cluster of racks of machines of eight GPUs, as "4x4", on a network. congestion is the share of
+// the bandwidth between machines, and between racks, that others take.
 func clusterOn(size, net string, congestion float64) (cluster.Spec, error) {
 	spec, _, err := cluster.Parse("dally:" + size)
 	if err != nil {
@@ -65,8 +66,8 @@ func drawJobs(workload string, jobs, draw int) ([]traces.Job, error) {
 	return modelled(list, uint64(draw))
 }
 
-// scaled returns jobs for a cluster of another number of GPUs, with as much work for each GPU in an hour: larger jobs than
-// the cluster are left out, and submit times are stretched.
+// scaled returns jobs for a cluster of another number of GPUs, with as much work for each GPU in an hour: larger jobs
+// than the cluster are left out, and submit times are stretched.
 func scaled(jobs []traces.Job, gpus int) []traces.Job {
 	of := float64(gpusOf(usual))
 	var list []traces.Job

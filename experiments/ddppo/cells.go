@@ -30,8 +30,8 @@ type planned struct {
 	cells []study.Cell
 }
 
-// cells returns the study's units of work: the log and the index of its jobs, trainings and keys, what is played on the held-out weeks, then the
-// cells that measure time: passes over the whole log, samples a second, and the straggler.
+// cells returns the study's units of work: the log and the index of its jobs, trainings and keys, what is played on the
+// held-out weeks, then the cells that measure time: passes over the whole log, samples a second, and the straggler.
 func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -46,20 +46,24 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	}
 	all.learners()
 	all.held()
-	all.add(all.on("equal", s.agent(map[string]any{"steps": nil, "updates": s.Updates, "replicas": s.Replicas}), nil, s.compare))
+	all.add(all.on("equal", s.agent(map[string]any{"steps": nil, "updates": s.Updates, "replicas": s.Replicas}), nil,
+		s.compare))
 	all.passes()
 	for _, n := range s.Replicas {
-		all.alone(all.on(fmt.Sprintf("speed/%d", n), s.agent(map[string]any{"steps": s.SpeedSteps}), nil, func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
-			return s.speed(ctx, b, x, n)
-		}))
+		all.alone(all.on(fmt.Sprintf("speed/%d", n), s.agent(map[string]any{"steps": s.SpeedSteps}), nil,
+			func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
+				return s.speed(ctx, b, x, n)
+			}))
 	}
-	all.alone(all.on("straggler", s.agent(map[string]any{"steps": nil, "envs": nil, "straggler": s.Straggler}), nil, s.straggle))
+	all.alone(all.on("straggler", s.agent(map[string]any{"steps": nil, "envs": nil, "straggler": s.Straggler}), nil,
+		s.straggle))
 	return all.cells, nil
 }
 
 // agent returns the part of an input that says how an agent is trained, with changes; nil takes a key away.
 func (s *settings) agent(changes map[string]any) map[string]any {
-	in := map[string]any{"ppo": s.PPO, "envs": s.Envs, "window": s.Window, "reward": s.Reward, "load": s.Load, "steps": s.Steps}
+	in := map[string]any{"ppo": s.PPO, "envs": s.Envs, "window": s.Window, "reward": s.Reward, "load": s.Load,
+		"steps": s.Steps}
 	maps.Copy(in, changes)
 	maps.DeleteFunc(in, func(_ string, v any) bool { return v == nil })
 	return in
@@ -75,17 +79,19 @@ func (p *planned) alone(c study.Cell) {
 }
 
 // on returns a cell that runs on the open index, with more of an input and after more cells.
-func (p *planned) on(key string, more map[string]any, after []string, run func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error)) study.Cell {
+func (p *planned) on(key string, more map[string]any, after []string,
+	run func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error)) study.Cell {
 	own := maps.Clone(p.input)
 	maps.Copy(own, more)
-	return study.Cell{Key: key, Input: own, After: append([]string{indexed}, after...), Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-		x, err := p.open(filepath.Join(b.WorkOf(indexed), indexFile), b.Rows(indexed))
-		if err != nil {
-			return nil, err
-		}
-		defer x.Close() //nolint:errcheck // open for reading only
-		return run(ctx, b, x)
-	}}
+	return study.Cell{Key: key, Input: own, After: append([]string{indexed}, after...),
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			x, err := p.open(filepath.Join(b.WorkOf(indexed), indexFile), b.Rows(indexed))
+			if err != nil {
+				return nil, err
+			}
+			defer x.Close() //nolint:errcheck // open for reading only
+			return run(ctx, b, x)
+		}}
 }
 
 // logs adds the cells of the log, unless it is that of file, and of its index.
@@ -96,27 +102,29 @@ func (p *planned) logs(file string) (err error) {
 		p.input["log"], p.input["seed"], jobs = s.Log, s.Seed, s.Log.Jobs
 		p.from = []string{source}
 		p.log = func(b *study.Bench) string { return filepath.Join(b.WorkOf(source), logFile) }
-		p.add(study.Cell{Key: source, Input: maps.Clone(p.input), Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			return nil, s.write(ctx, b, filepath.Join(b.Work(), logFile))
-		}})
+		p.add(study.Cell{Key: source, Input: maps.Clone(p.input),
+			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				return nil, s.write(ctx, b, filepath.Join(b.Work(), logFile))
+			}})
 	} else if p.input["digest"], err = workload.HashFile(context.Background(), nil, file); err != nil {
 		return err
 	}
 	p.input["parts"] = []int{s.Held, s.Warm, s.Archive}
-	p.add(study.Cell{Key: indexed, Input: maps.Clone(p.input), After: p.from, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-		path := filepath.Join(b.Work(), indexFile)
-		rows, err := makeIndex(ctx, b, p.log(b), path, jobs)
-		if err != nil {
-			return nil, err
-		}
-		x, err := s.open(path, rows)
-		if err != nil {
-			return nil, err
-		}
-		defer x.Close() //nolint:errcheck // open for reading only
-		more, err := x.greatest()
-		return append(rows, more...), err
-	}})
+	p.add(study.Cell{Key: indexed, Input: maps.Clone(p.input), After: p.from,
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			path := filepath.Join(b.Work(), indexFile)
+			rows, err := makeIndex(ctx, b, p.log(b), path, jobs)
+			if err != nil {
+				return nil, err
+			}
+			x, err := s.open(path, rows)
+			if err != nil {
+				return nil, err
+			}
+			defer x.Close() //nolint:errcheck // open for reading only
+			more, err := x.greatest()
+			return append(rows, more...), err
+		}})
 	return nil
 }
 
@@ -126,15 +134,18 @@ func (p *planned) learners() {
 	for _, rung := range rungs {
 		for _, n := range s.trainedOn(rung) {
 			for seed := 1; seed <= s.Seeds; seed++ {
-				p.add(p.on(trainKey(rung, n, seed), s.agent(nil), nil, func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
-					return s.train(ctx, b, x, job{rung: rung, replicas: n, envs: s.Envs, seed: uint64(seed), steps: s.Steps, workers: b.Workers})
-				}))
+				p.add(p.on(trainKey(rung, n, seed), s.agent(nil), nil,
+					func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
+						return s.train(ctx, b, x,
+							job{rung: rung, replicas: n, envs: s.Envs, seed: uint64(seed), steps: s.Steps, workers: b.Workers})
+					}))
 			}
 		}
 		for seed := 1; seed <= s.Seeds; seed++ {
-			p.add(p.on(tuneKey(rung, seed), s.agent(nil), nil, func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
-				return s.tune(ctx, b, x, rung, uint64(seed))
-			}))
+			p.add(p.on(tuneKey(rung, seed), s.agent(nil), nil,
+				func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
+					return s.tune(ctx, b, x, rung, uint64(seed))
+				}))
 		}
 	}
 }
@@ -145,23 +156,28 @@ func (p *planned) held() {
 	for _, rung := range rungs {
 		for i := range rules {
 			r := &rules[i]
-			p.add(p.on(fmt.Sprintf("held/%s/rule-%d", rung, i), map[string]any{"policy": r.policy}, nil, func(ctx context.Context, _ *study.Bench, x *index) ([]study.Row, error) {
-				return s.heldOut(ctx, x, rung, map[string]string{"policy": r.name}, r, nil)
-			}))
+			p.add(p.on(fmt.Sprintf("held/%s/rule-%d", rung, i), map[string]any{"policy": r.policy}, nil,
+				func(ctx context.Context, _ *study.Bench, x *index) ([]study.Row, error) {
+					return s.heldOut(ctx, x, rung, map[string]string{"policy": r.name}, r, nil)
+				}))
 		}
 		for seed := 1; seed <= s.Seeds; seed++ {
 			for _, n := range s.trainedOn(rung) {
 				trained := trainKey(rung, n, seed)
 				labels := map[string]string{"policy": replicated(n), "seed": fmt.Sprint(seed)}
-				p.add(p.on(fmt.Sprintf("held/%s/agent/%d/%d", rung, n, seed), nil, []string{trained}, func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
-					return s.heldOut(ctx, x, rung, labels, nil, func(e *queuerank.Env) (queuerank.Chooser, error) { return s.network(b.WorkOf(trained), e) })
-				}))
+				p.add(p.on(fmt.Sprintf("held/%s/agent/%d/%d", rung, n, seed), nil, []string{trained},
+					func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
+						return s.heldOut(ctx, x, rung, labels, nil,
+							func(e *queuerank.Env) (queuerank.Chooser, error) { return s.network(b.WorkOf(trained), e) })
+					}))
 			}
 			key := tuneKey(rung, seed)
 			labels := map[string]string{"policy": tunedPolicy, "seed": fmt.Sprint(seed)}
-			p.add(p.on(fmt.Sprintf("held/%s/key/%d", rung, seed), nil, []string{key}, func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
-				return s.heldOut(ctx, x, rung, labels, nil, func(e *queuerank.Env) (queuerank.Chooser, error) { return byKey(e, keyIn(b.Rows(key))), nil })
-			}))
+			p.add(p.on(fmt.Sprintf("held/%s/key/%d", rung, seed), nil, []string{key},
+				func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
+					return s.heldOut(ctx, x, rung, labels, nil,
+						func(e *queuerank.Env) (queuerank.Chooser, error) { return byKey(e, keyIn(b.Rows(key))), nil })
+				}))
 		}
 	}
 }
@@ -171,9 +187,10 @@ func (p *planned) passes() {
 	s := p.settings
 	last := s.Predicted[len(s.Predicted)-1]
 	trained := trainKey(predicted, last, 1)
-	p.alone(p.on("pass/agent", nil, append([]string{trained}, p.from...), func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
-		return s.pass(ctx, b, x, p.log(b), nil, replicated(last), b.WorkOf(trained))
-	}))
+	p.alone(p.on("pass/agent", nil, append([]string{trained}, p.from...),
+		func(ctx context.Context, b *study.Bench, x *index) ([]study.Row, error) {
+			return s.pass(ctx, b, x, p.log(b), nil, replicated(last), b.WorkOf(trained))
+		}))
 	for i := range rules {
 		r := &rules[i]
 		if !slices.Contains([]string{"FCFS", "SJF", "EASY"}, r.name) {

@@ -22,7 +22,8 @@ func small(p study.Plan) (settings, error) {
 	s, err := settingsOf(study.Plan{Quick: true, Seeds: p.Seeds})
 	s.Log.Jobs, s.Log.Rate, s.Log.Work = 8000, 1, 0.75
 	s.Held, s.Warm, s.Archive = 2, 1, 500
-	s.Replicas, s.Predicted, s.Envs, s.Window, s.Steps, s.Updates, s.SpeedSteps = []int{1, 2}, []int{1, 2}, 4, 32, 512, 2, 128
+	s.Replicas, s.Predicted, s.Envs, s.Window, s.Steps, s.Updates, s.SpeedSteps = []int{1, 2}, []int{1, 2}, 4, 32, 512, 2,
+		128
 	s.PPO.Steps, s.PPO.Shards = 32, 4
 	s.Straggler = straggler{Replicas: 2, Envs: 2, Steps: 128, Share: 0.5, Delay: 50 * time.Microsecond}
 	return s, errors.Join(err, s.Validate())
@@ -126,7 +127,8 @@ func TestTheIndexHoldsTheLog(t *testing.T) {
 			t.Fatalf("seed %d: %d jobs from %d on, %v", seed, len(w), at, err)
 		}
 		if w[0].Submit != jobs[at].Submit || w[len(w)-1].Submit > end {
-			t.Fatalf("seed %d: the window of job %d lasts from %v to %v; training ends at %v", seed, at, w[0].Submit, w[len(w)-1].Submit, end)
+			t.Fatalf("seed %d: the window of job %d lasts from %v to %v; training ends at %v", seed, at, w[0].Submit,
+				w[len(w)-1].Submit, end)
 		}
 		seen[at] = true
 	}
@@ -138,8 +140,8 @@ func TestTheIndexHoldsTheLog(t *testing.T) {
 	}
 }
 
-// The figures do not depend on the number of workers, but for those of the clock; N replicas learn what one does, up to rounding;
-// every claim has a figure, and tables fit a terminal.
+// The figures do not depend on the number of workers, but for those of the clock; N replicas learn what one does, up to
+// rounding; every claim has a figure, and tables fit a terminal.
 func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
@@ -218,7 +220,8 @@ func TestBadLogs(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(data, dataFiles[0]), []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := study.Run(t.Context(), studyWith(small), study.Options{Plan: study.Plan{Quick: true, Workers: 1, Data: data}, Dir: t.TempDir(), Only: "index"})
+		_, err := study.Run(t.Context(), studyWith(small),
+			study.Options{Plan: study.Plan{Quick: true, Workers: 1, Data: data}, Dir: t.TempDir(), Only: "index"})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -227,7 +230,8 @@ func TestBadLogs(t *testing.T) {
 			t.Errorf("%s: %T is not the user's mistake", name, err)
 		}
 	}
-	if _, err := studyWith(small).Cells(study.Plan{Quick: true, Data: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "it has none of ddppo.swf") {
+	if _, err := studyWith(small).Cells(study.Plan{Quick: true, Data: t.TempDir()}); err == nil ||
+		!strings.Contains(err.Error(), "it has none of ddppo.swf") {
 		t.Errorf("an empty folder: %v", err)
 	}
 	less := func(p study.Plan) (settings, error) {
@@ -245,7 +249,8 @@ func TestBadLogs(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, dataFiles[0]), []byte(longer.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := study.Run(t.Context(), studyWith(less), study.Options{Plan: study.Plan{Quick: true, Workers: 1, Data: data}, Dir: t.TempDir(), Only: "index"})
+	r, err := study.Run(t.Context(), studyWith(less),
+		study.Options{Plan: study.Plan{Quick: true, Workers: 1, Data: data}, Dir: t.TempDir(), Only: "index"})
 	if err != nil {
 		t.Fatal(err)
 	}

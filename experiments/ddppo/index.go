@@ -34,8 +34,8 @@ const (
 	assumed = 1 << 31
 )
 
-// index is the file of a log's records, of which windows are read when they are drawn. It implements sched.Foresight. Safe for concurrent
-// use.
+// index is the file of a log's records, of which windows are read when they are drawn. It implements sched.Foresight.
+// Safe for concurrent use.
 type index struct {
 	file     *os.File
 	jobs     int
@@ -53,8 +53,8 @@ type index struct {
 
 var _ sched.Foresight = (*index)(nil)
 
-// makeIndex reads the log at from and writes its records to path. It returns rows that describe it. jobs is how many jobs were
-// generated, 0 for a recorded log.
+// makeIndex reads the log at from and writes its records to path. It returns rows that describe it. jobs is how many
+// jobs were generated, 0 for a recorded log.
 func makeIndex(ctx context.Context, b *study.Bench, from, path string, jobs int) (rows []study.Row, err error) {
 	l, err := openLog(ctx, from)
 	if err != nil {
@@ -88,7 +88,8 @@ func makeIndex(ctx context.Context, b *study.Bench, from, path string, jobs int)
 			return nil, err
 		}
 		if j.GPUs > l.procs {
-			return nil, fault.Mistakef("log %s: job %s asks for %d processors, and the machine has %d by the header's MaxProcs", from, j.ID, j.GPUs, l.procs)
+			return nil, fault.Mistakef("log %s: job %s asks for %d processors, and the machine has %d by the header's MaxProcs",
+				from, j.ID, j.GPUs, l.procs)
 		}
 		if n++; n%65536 == 0 {
 			if err := ctx.Err(); err != nil {
@@ -194,7 +195,9 @@ func (x *index) cut(s *settings) error {
 		return failed
 	}
 	if n := x.warm - s.Archive; n < 10*x.window {
-		return fault.Mistakef("the log has %d jobs for training before its last %d weeks and after the first %d jobs, want %d or more: held, warm or archive is too much",
+		return fault.Mistakef(
+			"the log has %d jobs for training before its last %d weeks and after the first %d jobs, want %d or more: held, "+
+				"warm or archive is too much",
 			max(0, n), s.Held+s.Warm, s.Archive, 10*x.window)
 	}
 	x.archive = make([]traces.Job, s.Archive)
@@ -256,7 +259,8 @@ func encode(raw []byte, j *traces.Job, user uint32) {
 func decode(j *traces.Job, raw []byte) {
 	*j = traces.Job{
 		Submit: time.Duration(binary.LittleEndian.Uint64(raw[0:])), Work: time.Duration(binary.LittleEndian.Uint64(raw[8:])),
-		Estimate: time.Duration(binary.LittleEndian.Uint64(raw[16:])), GPUs: int(binary.LittleEndian.Uint32(raw[24:])), GPUMilli: 1000,
+		Estimate: time.Duration(binary.LittleEndian.Uint64(raw[16:])), GPUs: int(binary.LittleEndian.Uint32(raw[24:])),
+		GPUMilli: 1000,
 	}
 	user := binary.LittleEndian.Uint32(raw[28:])
 	j.Assumed = user&assumed != 0
@@ -283,7 +287,8 @@ func userName(user uint32) string {
 // At implements sched.Windows: a window anywhere in the training part, drawn from seed. There are no others.
 func (x *index) At(p traces.Part, seed uint64, window int) (warm, counted []traces.Job, first int, err error) {
 	if p != traces.Training || window >= 0 {
-		return nil, nil, 0, fmt.Errorf("ddppo: only training windows that are drawn can be had, not number %d of the %v part", window, p)
+		return nil, nil, 0, fmt.Errorf("ddppo: only training windows that are drawn can be had, not number %d of the %v part",
+			window, p)
 	}
 	var pcg rand.PCG
 	rng.Seed(&pcg, seed, "ddppo/window")

@@ -14,11 +14,12 @@ import (
 	"clustergym/traces"
 )
 
-// population and windows are those of a generation of the tuned key: keys, and training windows on which each is played.
+// population and windows are those of a generation of the tuned key: keys, and training windows on which each is
+// played.
 const population, windows = 24, 4
 
-// tune looks for the key of the greatest mean return by the cross-entropy method. It has at most as many episodes as an agent, in whole
-// generations, drawn from the same windows with the same reward.
+// tune looks for the key of the greatest mean return by the cross-entropy method. It has at most as many episodes as an
+// agent, in whole generations, drawn from the same windows with the same reward.
 func (s *settings) tune(ctx context.Context, b *study.Bench, x *index, rung string, seed uint64) ([]study.Row, error) {
 	generations := max(1, int(s.Steps)/s.Window/(population*windows))
 	search := cem.Search{Population: population, Elite: population / 4, MeanStep: 0.5, DeviationStep: 0.3, Least: 0.01}
@@ -45,11 +46,12 @@ func (s *settings) tune(ctx context.Context, b *study.Bench, x *index, rung stri
 			choose := byKey(h.env, (*rl.Linear)(drawn[i/windows]))
 			at := rng.At(seed, rng.Hash("ddppo/key/window"), uint64(p.Generation), uint64(i%windows))
 			var err error
-			returns[i], _, err = env.Play(ctx, h.env, env.Episode{Seed: at, Window: -1}, h.ts, func(ts *env.TimeStep, a env.Action) error {
-				var err error
-				a.Disc[0], err = choose(ts)
-				return err
-			})
+			returns[i], _, err = env.Play(ctx, h.env, env.Episode{Seed: at, Window: -1}, h.ts,
+				func(ts *env.TimeStep, a env.Action) error {
+					var err error
+					a.Disc[0], err = choose(ts)
+					return err
+				})
 			return err
 		})
 		if err != nil {

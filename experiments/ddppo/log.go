@@ -33,7 +33,8 @@ func recorded(p study.Plan) (string, error) {
 			return filepath.Join(p.Data, name), nil
 		}
 	}
-	return "", fault.Mistakef("data folder %s: it has none of %s, %s and %s", p.Data, dataFiles[0], dataFiles[1], dataFiles[2])
+	return "", fault.Mistakef("data folder %s: it has none of %s, %s and %s", p.Data, dataFiles[0], dataFiles[1],
+		dataFiles[2])
 }
 
 // write generates the log into path.
@@ -70,7 +71,8 @@ type next func(j *traces.Job) error
 // Next implements traces.Stream.
 func (f next) Next(j *traces.Job) error { return f(j) }
 
-// log is an SWF log that is read from its file while it is played. Jobs without a requested time ask for their run time.
+// log is an SWF log that is read from its file while it is played. Jobs without a requested time ask for their run
+// time.
 type log struct {
 	*workload.Trace
 	procs int
@@ -87,7 +89,8 @@ func openLog(ctx context.Context, path string) (*log, error) {
 	l := &log{t, t.Info().Procs}
 	if l.procs < 2 {
 		_ = t.Close() // it was read only
-		return nil, fault.Mistakef("log %s: its header has no MaxProcs of 2 or more, and the machine's size is not known without", path)
+		return nil,
+			fault.Mistakef("log %s: its header has no MaxProcs of 2 or more, and the machine's size is not known without", path)
 	}
 	return l, nil
 }

@@ -28,7 +28,8 @@ const (
 	tunedPolicy = "tuned key"
 )
 
-// rungs are what policies know of run times: predictions from jobs that have ended and from what users ask for, or the run times.
+// rungs are what policies know of run times: predictions from jobs that have ended and from what users ask for, or the
+// run times.
 var rungs = []string{predicted, known}
 
 const predicted, known = "history", "exact"
@@ -36,10 +37,11 @@ const predicted, known = "history", "exact"
 // rule is a scheduler of the simulator.
 type rule struct{ name, policy string }
 
-// rules are the rivals. The first six pick a job and hold it while jobs that end before it can start are back-filled, which is the
-// machine of the agent; the others are proper EASY back-filling, and none.
+// rules are the rivals. The first six pick a job and hold it while jobs that end before it can start are back-filled,
+// which is the machine of the agent; the others are proper EASY back-filling, and none.
 var rules = []rule{
-	{"FCFS", "fifo+commit+easy"}, {"SJF", "sjf+commit+easy"}, {"F1", "f1+commit+easy"}, {"F2", "f2+commit+easy"}, {"F3", "f3+commit+easy"}, {"F4", "f4+commit+easy"},
+	{"FCFS", "fifo+commit+easy"}, {"SJF", "sjf+commit+easy"}, {"F1", "f1+commit+easy"}, {"F2", "f2+commit+easy"},
+	{"F3", "f3+commit+easy"}, {"F4", "f4+commit+easy"},
 	{"EASY", "fifo+strict+easy"}, {"SJF, EASY", "sjf+strict+easy"}, {"FCFS alone", "fifo+strict"},
 }
 
@@ -187,7 +189,8 @@ func byKey(e *queuerank.Env, key *rl.Linear) queuerank.Chooser {
 }
 
 // heldOut plays the held-out weeks with a rule or a chooser.
-func (s *settings) heldOut(ctx context.Context, x *index, rung string, labels map[string]string, r *rule, choose func(e *queuerank.Env) (queuerank.Chooser, error)) ([]study.Row, error) {
+func (s *settings) heldOut(ctx context.Context, x *index, rung string, labels map[string]string, r *rule,
+	choose func(e *queuerank.Env) (queuerank.Chooser, error)) ([]study.Row, error) {
 	jobs := x.stream(x.warm)
 	var first [1]traces.Job
 	if err := x.read(first[:], x.warm); err != nil {
@@ -212,8 +215,10 @@ func (s *settings) heldOut(ctx context.Context, x *index, rung string, labels ma
 	return m.rows(labels), err
 }
 
-// pass plays the whole log from its file, with a rule or, if there is none, with the network in a folder, and measures time and memory.
-func (s *settings) pass(ctx context.Context, b *study.Bench, x *index, path string, r *rule, name, dir string) ([]study.Row, error) {
+// pass plays the whole log from its file, with a rule or, if there is none, with the network in a folder, and measures
+// time and memory.
+func (s *settings) pass(ctx context.Context, b *study.Bench, x *index, path string, r *rule, name,
+	dir string) ([]study.Row, error) {
 	l, err := openLog(ctx, path)
 	if err != nil {
 		return nil, err

@@ -27,8 +27,8 @@ import (
 // weightsFile is where a training leaves its network.
 const weightsFile = "weights.safetensors"
 
-// config returns the environment's settings: RLScheduler's machine with its back-filling, and its eight numbers of a job with those of
-// what is known of run times.
+// config returns the environment's settings: RLScheduler's machine with its back-filling, and its eight numbers of a
+// job with those of what is known of run times.
 func (s *settings) config(rung string) queuerank.Config {
 	c := queuerank.DefaultConfig()
 	c.Window, c.Backfill, c.Estimates, c.Forecast = s.Window, "easy", sim.MustEstimates(rung), "on"
@@ -199,8 +199,8 @@ func (s *settings) train(ctx context.Context, b *study.Bench, x *index, o job) (
 	return t.curve(labels), t.save(b.Work())
 }
 
-// compare compares the first updates of numbers of replicas with those of one, and every training with itself on other numbers of
-// workers.
+// compare compares the first updates of numbers of replicas with those of one, and every training with itself on other
+// numbers of workers.
 func (s *settings) compare(ctx context.Context, b *study.Bench, x *index) (rows []study.Row, err error) {
 	batch := int64(s.Envs) * int64(s.PPO.Steps)
 	var one *trained
@@ -251,7 +251,8 @@ func apart(a, b []float32) float64 {
 
 // speed measures how many samples a second n replicas learn from.
 func (s *settings) speed(ctx context.Context, b *study.Bench, x *index, n int) ([]study.Row, error) {
-	t, err := s.run(ctx, b, x, job{rung: known, replicas: n, envs: s.Envs, seed: 1, steps: s.SpeedSteps, workers: b.Workers})
+	t, err := s.run(ctx, b, x,
+		job{rung: known, replicas: n, envs: s.Envs, seed: 1, steps: s.SpeedSteps, workers: b.Workers})
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,8 @@ import (
 	"clustergym/experiments/study"
 )
 
-// cells returns the study's units of work: for each log and each kind of knowledge the quality of its estimates, the whole log,
-// and windows of it.
+// cells returns the study's units of work: for each log and each kind of knowledge the quality of its estimates, the
+// whole log, and windows of it.
 func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	logs, _, err := s.given(p)
 	if err != nil {
@@ -24,10 +24,12 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 		if err != nil {
 			return nil, err
 		}
-		add := func(what, known string, units any, run func(context.Context, *study.Bench, string, *log, string) ([]study.Row, error)) {
+		add := func(what, known string, units any,
+			run func(context.Context, *study.Bench, string, *log, string) ([]study.Row, error)) {
 			all = append(all, study.Cell{
-				Key:   what + "/" + o.Name + "/" + keyOf(known),
-				Input: map[string]any{"method": method, "digest": digest, "jobs": o.Jobs, "cluster": o.Cluster, "load": o.Load, "units": units, "seeds": s.seedsOf(known)},
+				Key: what + "/" + o.Name + "/" + keyOf(known),
+				Input: map[string]any{"method": method, "digest": digest, "jobs": o.Jobs, "cluster": o.Cluster, "load": o.Load,
+					"units": units, "seeds": s.seedsOf(known)},
 				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 					return run(ctx, b, o.Name, l, known)
 				},

@@ -9,7 +9,8 @@ import (
 //go:embed experiment.yaml report.yaml expected.csv.zst
 var files embed.FS
 
-// method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
+// method is a version that is part of every cell's input. Raise it when cells compute something else with equal
+// settings.
 const method = 2
 
 // Study returns the study estimates, which compares what is known of run times.
@@ -21,7 +22,8 @@ func studyWith(planned func(study.Plan) (settings, error)) study.Study {
 	return study.Of(study.Study{
 		Name:  "estimates",
 		Title: "What schedulers lose by not knowing run times: predictors, schedulers and workloads",
-		Cite: "measurements of this project; last two: Tsafrir, Etsion and Feitelson, Backfilling using system-generated predictions " +
+		Cite: "measurements of this project; last two: Tsafrir, Etsion and Feitelson, Backfilling using system-generated " +
+			"predictions " +
 			"rather than user runtime estimates, IEEE TPDS 18(6), 2007",
 		Takes: "quick 10 seconds, full 2 minutes, with --data 6 minutes on two cores",
 	}, files, planned, study.Parts[settings]{

@@ -80,8 +80,10 @@ func TestTheStudyInSmall(t *testing.T) {
 		t.Skip("some seconds")
 	}
 	r, want := studytest.Small(t, studyWith(smallSettings), "lost", "lost-generated", "lost-generated-hpc")
-	for _, text := range []string{"Left out: Philly, KTH-SP2, RICC, Lublin-256, as there is no --data.", ">generated / history (causal)<",
-		">What is lost by not knowing: sjf+skip<", ` font-weight="700">sjf+skip / gbdt (causal)<`, ">sjf+skip / history (causal)<"} {
+	for _, text := range []string{"Left out: Philly, KTH-SP2, RICC, Lublin-256, as there is no --data.",
+		">generated / history (causal)<",
+		">What is lost by not knowing: sjf+skip<", ` font-weight="700">sjf+skip / gbdt (causal)<`,
+		">sjf+skip / history (causal)<"} {
 		if !strings.Contains(want, text) {
 			t.Errorf("nothing says %q", text)
 		}
@@ -100,24 +102,29 @@ func TestTheStudyInSmall(t *testing.T) {
 		fifo := labels(log, knowNone)
 		fifo["scheduler"] = fifoSkip
 		v, _, _ := r.Results.Find("whole", fifo, "mean wait (h)")
-		if than := 100 * (noisy/at("whole", knowHistory, "mean wait (h)") - 1); math.Abs(at("compared-whole", knowNoisy2, "wait vs history")-than) > 1e-9 {
-			t.Errorf("%s: noisy waits %v %% longer than history, want %v", log, at("compared-whole", knowNoisy2, "wait vs history"), than)
+		if than := 100 * (noisy/at("whole", knowHistory, "mean wait (h)") -
+			1); math.Abs(at("compared-whole", knowNoisy2, "wait vs history")-than) > 1e-9 {
+			t.Errorf("%s: noisy waits %v %% longer than history, want %v", log,
+				at("compared-whole", knowNoisy2, "wait vs history"), than)
 		}
-		if share := 100 * (noisy - exact) / (v.Value - exact); v.Value > exact && math.Abs(at("lost-whole", knowNoisy2, "lost")-share) > 1e-9 {
-			t.Errorf("%s: lost %v %%, want %v: waits %v, exact %v, fifo %v", log, at("lost-whole", knowNoisy2, "lost"), share, noisy, exact, v.Value)
+		if share := 100 * (noisy - exact) / (v.Value - exact); v.Value > exact &&
+			math.Abs(at("lost-whole", knowNoisy2, "lost")-share) > 1e-9 {
+			t.Errorf("%s: lost %v %%, want %v: waits %v, exact %v, fifo %v", log, at("lost-whole", knowNoisy2, "lost"), share,
+				noisy, exact, v.Value)
 		}
 	}
 }
 
-// swfLog writes a log of n jobs in a folder of data. requested returns the requested time of a job that runs for ran, -1 if it
-// is not known.
+// swfLog writes a log of n jobs in a folder of data. requested returns the requested time of a job that runs for ran,
+// -1 if it is not known.
 func swfLog(t *testing.T, data, name string, n int, requested func(i, ran int) int) {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("; Version: 2.2\n; MaxProcs: 100\n")
 	for i := range n {
 		ran := 60 + i%7*600
-		fmt.Fprintf(&b, "%d %d 0 %d %d -1 -1 %d %d -1 1 %d 1 -1 1 -1 -1 -1\n", i+1, 300*i, ran, 1+i%3*30, 1+i%3*30, requested(i, ran), i%5+1)
+		fmt.Fprintf(&b, "%d %d 0 %d %d -1 -1 %d %d -1 1 %d 1 -1 1 -1 -1 -1\n", i+1, 300*i, ran, 1+i%3*30, 1+i%3*30,
+			requested(i, ran), i%5+1)
 	}
 	if err := os.MkdirAll(filepath.Join(data, "swf"), 0o750); err != nil {
 		t.Fatal(err)
@@ -134,7 +141,8 @@ func TestTheFolderOfData(t *testing.T) {
 	}
 	empty := t.TempDir()
 	var input *fault.Mistake
-	if _, err := s.cells(study.Plan{Data: empty}); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has none of philly/philly_jobs.csv.gz, swf/KTH-SP2") {
+	if _, err := s.cells(study.Plan{Data: empty}); !errors.As(err, &input) ||
+		!strings.Contains(err.Error(), "it has none of philly/philly_jobs.csv.gz, swf/KTH-SP2") {
 		t.Errorf("an empty folder: %v", err)
 	}
 	// A folder with one of the logs: it is played, and the others are named.
@@ -158,13 +166,15 @@ func TestTheFolderOfData(t *testing.T) {
 			t.Errorf("cell %s: %v, want %v in %s", want, !is, is, all)
 		}
 	}
-	notes := strings.Join(studyWith(func(study.Plan) (settings, error) { return s, nil }).Notes(study.Plan{Data: data}), "\n")
+	notes := strings.Join(studyWith(func(study.Plan) (settings, error) { return s, nil }).Notes(study.Plan{Data: data}),
+		"\n")
 	if !strings.Contains(notes, "Left out: Philly, RICC, Lublin-256, as "+data+" does not have them.") {
 		t.Error(notes)
 	}
 	// A file that is too short is the user's mistake.
 	swfLog(t, data, kth, 50, func(_, ran int) int { return ran })
-	if _, err := s.cells(study.Plan{Data: data}); !errors.As(err, &input) || !strings.Contains(err.Error(), "log KTH-SP2: 50 of its jobs fit pool:100, want 400 or more") {
+	if _, err := s.cells(study.Plan{Data: data}); !errors.As(err, &input) ||
+		!strings.Contains(err.Error(), "log KTH-SP2: 50 of its jobs fit pool:100, want 400 or more") {
 		t.Errorf("a short log: %v", err)
 	}
 }
@@ -202,7 +212,8 @@ func TestRequestedTimesAreNotMadeUp(t *testing.T) {
 
 func TestLastTwoByHand(t *testing.T) {
 	job := func(submit, work time.Duration, user string, gpus int) traces.Job {
-		return traces.Job{Submit: submit * time.Minute, Work: work * time.Minute, User: user, VC: "vc", GPUs: gpus, GPUMilli: 1000, Estimate: 7}
+		return traces.Job{Submit: submit * time.Minute, Work: work * time.Minute, User: user, VC: "vc", GPUs: gpus,
+			GPUMilli: 1000, Estimate: 7}
 	}
 	jobs := []traces.Job{
 		job(0, 10, "a", 1),  // nothing has ended: an hour
@@ -229,8 +240,8 @@ func TestLastTwoByHand(t *testing.T) {
 	}
 }
 
-// Nothing that is learned comes from the future: other run times of the jobs that end after some time change no forecast
-// made before it.
+// Nothing that is learned comes from the future: other run times of the jobs that end after some time change no
+// forecast made before it.
 func TestForecastsDoNotKnowTheFuture(t *testing.T) {
 	c := synth.DefaultConfig()
 	c.Jobs = 1600
@@ -273,7 +284,8 @@ func TestForecastsDoNotKnowTheFuture(t *testing.T) {
 				t.Fatalf("forecasts of other jobs: %s and %s", a[i].Job, b[i].Job)
 			}
 			if at := original[len(original)/2+i].Submit; at <= cut && a[i].Q != b[i].Q {
-				t.Fatalf("%s: the forecast for job %s, submitted at %v, changes with what ends after %v: %v and %v", known, a[i].Job, at-start, cut-start, a[i].Q, b[i].Q)
+				t.Fatalf("%s: the forecast for job %s, submitted at %v, changes with what ends after %v: %v and %v", known,
+					a[i].Job, at-start, cut-start, a[i].Q, b[i].Q)
 			}
 		}
 	})

@@ -28,7 +28,8 @@ const (
 )
 
 // ladder are all names, from those who know least to those who know most.
-var ladder = []string{knowNone, knowRequested, knowLastTwo, knowHistory, knowGBDT, knowOnce, knowNoisy2, knowNoisy1, knowExact}
+var ladder = []string{knowNone, knowRequested, knowLastTwo, knowHistory, knowGBDT, knowOnce, knowNoisy2, knowNoisy1,
+	knowExact}
 
 // rungOf returns the rung of a name.
 func rungOf(known string) sim.Rung {
@@ -86,8 +87,8 @@ type knowledge struct {
 	jobs      []traces.Job  // with the estimates of last two in the place of requested times
 }
 
-// know returns the knowledge by a name of the jobs of a log. If half is true, runs begin in its second half and know what
-// had ended before, as if each job had started when it was submitted.
+// know returns the knowledge by a name of the jobs of a log. If half is true, runs begin in its second half and know
+// what had ended before, as if each job had started when it was submitted.
 func know(known string, jobs []traces.Job, half bool, seed uint64, workers int) (knowledge, error) {
 	k := knowledge{jobs: jobs}
 	text := known

@@ -8,9 +8,10 @@ import (
 	"clustergym/traces"
 )
 
-// withLastTwo returns copies of jobs that have, in the place of their requested times, the mean run time of the last two jobs
-// of the same user (without users, of the same virtual cluster) and the same number of GPUs that had ended when they were
-// submitted; of all jobs if there are none such, an hour if none has ended. Jobs are taken to start when they are submitted.
+// withLastTwo returns copies of jobs that have, in the place of their requested times, the mean run time of the last
+// two jobs of the same user (without users, of the same virtual cluster) and the same number of GPUs that had ended
+// when they were submitted; of all jobs if there are none such, an hour if none has ended. Jobs are taken to start when
+// they are submitted.
 func withLastTwo(jobs []traces.Job) []traces.Job {
 	own := slices.Clone(jobs)
 	ends := make([]int, len(own))

@@ -11,13 +11,15 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// measureQuality returns how well a predictor predicts the jobs of a log, each of which starts when it is submitted: in the
-// blocks of the second half, and after each of the splits.
-func (s *settings) measureQuality(_ context.Context, b *study.Bench, name string, l *log, known string) ([]study.Row, error) {
+// measureQuality returns how well a predictor predicts the jobs of a log, each of which starts when it is submitted: in
+// the blocks of the second half, and after each of the splits.
+func (s *settings) measureQuality(_ context.Context, b *study.Bench, name string, l *log,
+	known string) ([]study.Row, error) {
 	var rows []study.Row
 	n := len(l.as)
 	add := func(table string, label map[string]string, said []predictors.Forecast) {
-		rows = append(rows, qualityRows(table, label, predictors.Measure(said), rungOf(known) == sim.RungCausal && known != knowLastTwo)...)
+		rows = append(rows,
+			qualityRows(table, label, predictors.Measure(said), rungOf(known) == sim.RungCausal && known != knowLastTwo)...)
 	}
 	for seed := range s.seedsOf(known) {
 		own := labels(name, known)

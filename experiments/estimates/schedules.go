@@ -45,8 +45,8 @@ var scheduled = []scheduler{
 	{name: gittins, order: "gittins", asks: true},
 }
 
-// schedulersOf returns the policies that are played with a kind of knowledge. gittins with one number is srsf: it is played
-// with forecasts, and with exact run times as what they are compared with.
+// schedulersOf returns the policies that are played with a kind of knowledge. gittins with one number is srsf: it is
+// played with forecasts, and with exact run times as what they are compared with.
 func schedulersOf(known string) []scheduler {
 	return slices.DeleteFunc(slices.Clone(scheduled), func(c scheduler) bool {
 		point := rungOf(known) != sim.RungCausal && known != knowExact || known == knowLastTwo
@@ -81,7 +81,8 @@ func (m *means) rows(table string, labels map[string]string) []study.Row {
 }
 
 // play runs jobs, which begin at first, under a policy, and returns the records of those from position counted on.
-func play(ctx context.Context, l *log, k *knowledge, c *scheduler, jobs []traces.Job, counted int) (*metrics.Collector, error) {
+func play(ctx context.Context, l *log, k *knowledge, c *scheduler, jobs []traces.Job,
+	counted int) (*metrics.Collector, error) {
 	cfg := sim.DefaultConfig()
 	cfg.Predictor = k.maker
 	b, err := sched.NewBaseline(cfg, l.on)
@@ -103,7 +104,8 @@ func play(ctx context.Context, l *log, k *knowledge, c *scheduler, jobs []traces
 }
 
 // each calls fn for each policy and seed with the knowledge by a name of the jobs of a log.
-func (s *settings) each(b *study.Bench, name string, l *log, known string, half bool, fn func(k *knowledge, c *scheduler, labels map[string]string) error) error {
+func (s *settings) each(b *study.Bench, name string, l *log, known string, half bool,
+	fn func(k *knowledge, c *scheduler, labels map[string]string) error) error {
 	all := schedulersOf(known)
 	for seed := range s.seedsOf(known) {
 		k, err := know(known, l.jobs, half, uint64(seed+1), b.Workers)
@@ -123,7 +125,8 @@ func (s *settings) each(b *study.Bench, name string, l *log, known string, half 
 }
 
 // playWhole plays a log from its beginning to its end. Its blocks are the units.
-func (s *settings) playWhole(ctx context.Context, b *study.Bench, name string, l *log, known string) (rows []study.Row, err error) {
+func (s *settings) playWhole(ctx context.Context, b *study.Bench, name string, l *log,
+	known string) (rows []study.Row, err error) {
 	err = s.each(b, name, l, known, false, func(k *knowledge, c *scheduler, labels map[string]string) error {
 		m, err := play(ctx, l, k, c, k.jobs, 0)
 		if err != nil {
@@ -141,9 +144,10 @@ func (s *settings) playWhole(ctx context.Context, b *study.Bench, name string, l
 	return rows, err
 }
 
-// playWindows plays windows of the second half of a log, each after the jobs before it, half as many, which fill the cluster
-// under the same policy and are not counted.
-func (s *settings) playWindows(ctx context.Context, b *study.Bench, name string, l *log, known string) (rows []study.Row, err error) {
+// playWindows plays windows of the second half of a log, each after the jobs before it, half as many, which fill the
+// cluster under the same policy and are not counted.
+func (s *settings) playWindows(ctx context.Context, b *study.Bench, name string, l *log,
+	known string) (rows []study.Row, err error) {
 	err = s.each(b, name, l, known, true, func(k *knowledge, c *scheduler, labels map[string]string) error {
 		n := len(k.jobs)
 		warm := n / 2 / s.Windows / 2

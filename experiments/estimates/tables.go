@@ -25,12 +25,15 @@ func (s *settings) values(p study.Plan) map[string][]string {
 	}
 }
 
-// figures returns the drawings of the report: what learned estimates lose in each log, and in one log with each scheduler.
+// figures returns the drawings of the report: what learned estimates lose in each log, and in one log with each
+// scheduler.
 func (s *settings) figures(study.Plan) []study.Figure {
 	var all []study.Figure
-	bars := func(name, title string, sorted bool, keep func(l map[string]string) bool, label func(l map[string]string) string) {
+	bars := func(name, title string, sorted bool, keep func(l map[string]string) bool,
+		label func(l map[string]string) string) {
 		all = append(all, study.Figure{
-			Name: name, Title: title, X: "% of the way from fifo+skip to exact run times that is lost", Kind: study.Bars, Zero: true, Ours: []string{withRung(knowGBDT)}, Sorted: sorted,
+			Name: name, Title: title, X: "% of the way from fifo+skip to exact run times that is lost", Kind: study.Bars,
+			Zero: true, Ours: []string{withRung(knowGBDT)}, Sorted: sorted,
 			Series: func(r *study.Results) []study.Series {
 				var one study.Series
 				for _, l := range r.Lines("lost-whole") {

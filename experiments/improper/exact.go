@@ -9,8 +9,9 @@ import (
 	"clustergym/experiments/study"
 )
 
-// What the exact gradient is computed on: queues of at most so many packets, and a discount that looks ahead some hundred slots. The
-// rate falls from exactRate to 0: with a constant one the weights end in jumping from one side of the best ones to the other.
+// What the exact gradient is computed on: queues of at most so many packets, and a discount that looks ahead some
+// hundred slots. The rate falls from exactRate to 0: with a constant one the weights end in jumping from one side of
+// the best ones to the other.
 const (
 	exactBound = 100
 	exactGamma = 0.995
@@ -23,17 +24,19 @@ func exactInput() map[string]any {
 	return map[string]any{"bound": exactBound, "gamma": exactGamma, "steps": exactSteps, "rate falls from": exactRate}
 }
 
-// process returns a network of fixed controllers, a queue each, for which weights that do not depend on the state make queues
-// independent: the process of one queue, drawn at the start.
+// process returns a network of fixed controllers, a queue each, for which weights that do not depend on the state make
+// queues independent: the process of one queue, drawn at the start.
 func process(n network) *mixture.Process {
 	side, queues := exactBound+1, n.Queues()
 	p := &mixture.Process{
-		States: side * queues, Controllers: len(n.Bases), Gamma: exactGamma, Start: make([]float64, side*queues), Reward: make([]float64, side*queues*len(n.Bases)),
+		States: side * queues, Controllers: len(n.Bases), Gamma: exactGamma, Start: make([]float64,
+			side*queues), Reward: make([]float64, side*queues*len(n.Bases)),
 		Next: make([][]mixture.Branch, side*queues*len(n.Bases)),
 	}
 	for i := range queues {
 		p.Start[i*side] = 1 / float64(queues)
-		one := queuenet.Network{Name: n.Name, Rates: [][]float64{{n.Rates[0][i]}}, Sets: [][]int{{}, {0}}, Bases: []queuenet.Base{{Set: 0}, {Set: 1}}}
+		one := queuenet.Network{Name: n.Name, Rates: [][]float64{{n.Rates[0][i]}}, Sets: [][]int{{}, {0}},
+			Bases: []queuenet.Base{{Set: 0}, {Set: 1}}}
 		for k, base := range n.Bases {
 			served := 0
 			if slices.Contains(n.Sets[base.Set], i) {

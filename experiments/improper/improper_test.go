@@ -61,8 +61,8 @@ func TestSettingsAreInOrder(t *testing.T) {
 	}
 }
 
-// Networks are valid, and a scheduler can keep their queues short: of two queues that no set serves together, the services that
-// they need fit into the slots. In these networks that is enough.
+// Networks are valid, and a scheduler can keep their queues short: of two queues that no set serves together, the
+// services that they need fit into the slots. In these networks that is enough.
 func TestNetworksAreSound(t *testing.T) {
 	for _, n := range networks() {
 		if err := n.Validate(); err != nil {
@@ -79,7 +79,8 @@ func TestNetworksAreSound(t *testing.T) {
 		}
 		for i := range need {
 			for j := range i {
-				together := slices.ContainsFunc(n.Sets, func(set []int) bool { return slices.Contains(set, i) && slices.Contains(set, j) })
+				together := slices.ContainsFunc(n.Sets,
+					func(set []int) bool { return slices.Contains(set, i) && slices.Contains(set, j) })
 				if !together && need[i]+need[j] >= 0.95 {
 					t.Errorf("%s: queues %d and %d need %v services in a slot", n.Name, j, i, need[i]+need[j])
 				}
@@ -108,7 +109,8 @@ func TestTheWorkloadTurns(t *testing.T) {
 	}
 }
 
-// The figures do not depend on the number of workers; learning goes in the right direction where uniform choices are not stable.
+// The figures do not depend on the number of workers; learning goes in the right direction where uniform choices are
+// not stable.
 func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
@@ -127,7 +129,8 @@ func TestTheStudyInSmall(t *testing.T) {
 		}
 	}
 	weight := func(policy string) float64 {
-		v, _, ok := r.Results.Find("weights", map[string]string{"network": "skewed", "policy": policy, "controller": "queue 1"}, "weight")
+		v, _, ok := r.Results.Find("weights",
+			map[string]string{"network": "skewed", "policy": policy, "controller": "queue 1"}, "weight")
 		if !ok {
 			t.Errorf("no weight of %s", policy)
 		}

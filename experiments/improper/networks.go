@@ -47,21 +47,26 @@ func fixed(names ...string) (all []queuenet.Base) {
 
 var longest = queuenet.Base{Name: "longest", Rule: queuenet.MostPackets}
 
-// networks returns all networks. Where one server serves one of two queues in a slot and loses nothing, serving the longest queue is
-// optimal whatever the arrivals are, because it never idles.
+// networks returns all networks. Where one server serves one of two queues in a slot and loses nothing, serving the
+// longest queue is optimal whatever the arrivals are, because it never idles.
 func networks() []network {
 	server, row := [][]int{{0}, {1}}, [][]int{{0, 2}, {1, 3}, {0, 3}}
 	two, three := fixed("queue 1", "queue 2"), fixed("links 1 3", "links 2 4", "links 1 4")
 	return []network{
 		{Network: queuenet.Network{Name: "even", Rates: [][]float64{{0.45, 0.45}}, Sets: server, Bases: two}},
 		{Network: queuenet.Network{Name: "skewed", Rates: [][]float64{{0.2, 0.6}}, Sets: server, Bases: two}},
-		{Network: queuenet.Network{Name: "skewed-longest", Rates: [][]float64{{0.2, 0.6}}, Sets: server, Bases: append(slices.Clone(two), longest)}},
-		{Network: queuenet.Network{Name: "turning", Rates: [][]float64{{0.7, 0.1}, {0.1, 0.7}}, Slots: 250, Sets: server, Bases: two}},
-		{Network: queuenet.Network{Name: "lossy", Rates: [][]float64{{0.3, 0.3}}, Up: []float64{1, 0.6}, Sets: server, Bases: append(slices.Clone(two), longest)}, bound: 60},
-		{Network: queuenet.Network{Name: "path", Rates: [][]float64{{0.4, 0.4, 0.4, 0.4}}, Sets: row, Bases: three}, bound: 12},
+		{Network: queuenet.Network{Name: "skewed-longest", Rates: [][]float64{{0.2, 0.6}}, Sets: server,
+			Bases: append(slices.Clone(two), longest)}},
+		{Network: queuenet.Network{Name: "turning", Rates: [][]float64{{0.7, 0.1}, {0.1, 0.7}}, Slots: 250, Sets: server,
+			Bases: two}},
+		{Network: queuenet.Network{Name: "lossy", Rates: [][]float64{{0.3, 0.3}}, Up: []float64{1, 0.6}, Sets: server,
+			Bases: append(slices.Clone(two), longest)}, bound: 60},
+		{Network: queuenet.Network{Name: "path", Rates: [][]float64{{0.4, 0.4, 0.4, 0.4}}, Sets: row, Bases: three},
+			bound: 12},
 		{Network: queuenet.Network{
 			Name: "path-rules", Rates: [][]float64{{0.4, 0.4, 0.4, 0.4}}, Sets: row,
-			Bases: append(slices.Clone(three), queuenet.Base{Name: "most packets", Rule: queuenet.MostPackets}, queuenet.Base{Name: "most queues", Rule: queuenet.MostQueues}),
+			Bases: append(slices.Clone(three), queuenet.Base{Name: "most packets", Rule: queuenet.MostPackets},
+				queuenet.Base{Name: "most queues", Rule: queuenet.MostQueues}),
 		}, bound: 12},
 	}
 }
@@ -81,13 +86,14 @@ func networkOf(name string) network {
 // server reports whether one server serves one queue at a time without losses, under one load.
 func (n *network) server() bool { return len(n.Rates) == 1 && n.Up == nil && len(n.Sets[0]) == 1 }
 
-// solved reports whether the best weights are known in closed form: one server, and controllers that serve a queue each.
+// solved reports whether the best weights are known in closed form: one server, and controllers that serve a queue
+// each.
 func (n *network) solved() bool {
 	return n.server() && !slices.ContainsFunc(n.Bases, func(b queuenet.Base) bool { return b.Rule != queuenet.Fixed })
 }
 
-// learnerConfig returns the hyper-parameters of a learner on networks. They were chosen with seeds 101 and 102 on all networks but
-// skewed and lossy. The tables have other seeds.
+// learnerConfig returns the hyper-parameters of a learner on networks. They were chosen with seeds 101 and 102 on all
+// networks but skewed and lossy. The tables have other seeds.
 func learnerConfig(name string) mixture.Config {
 	c := mixture.DefaultConfig()
 	c.Steps, c.Gamma = 128, 0.99
@@ -113,7 +119,8 @@ const (
 )
 
 // trainNet learns a mixture.
-func (s *settings) trainNet(ctx context.Context, b *study.Bench, n network, cfg mixture.Config, seed uint64) (*mixture.Agent, error) {
+func (s *settings) trainNet(ctx context.Context, b *study.Bench, n network, cfg mixture.Config,
+	seed uint64) (*mixture.Agent, error) {
 	envs := make([]env.Env, netRows)
 	for i := range envs {
 		e, err := queuenet.New(n.Network, netSlots)
@@ -147,7 +154,8 @@ func (s *settings) trainNet(ctx context.Context, b *study.Bench, n network, cfg 
 }
 
 // learnNet trains a learner and plays it.
-func (s *settings) learnNet(ctx context.Context, b *study.Bench, n network, name string, seed int) ([]study.Row, error) {
+func (s *settings) learnNet(ctx context.Context, b *study.Bench, n network, name string,
+	seed int) ([]study.Row, error) {
 	cfg := learnerConfig(name)
 	a, err := s.trainNet(ctx, b, n, cfg, uint64(seed))
 	if err != nil {

@@ -88,42 +88,44 @@ func (h *hand) Act(_ context.Context, b *env.Batch, dst *env.Actions, _ []*rand.
 	return nil
 }
 
-// windows plays a policy on the first n windows of a part of w, or on all if there are fewer. It returns their rows: the mean
-// completion time, and of every scheduler the share of choices.
-func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n int, table string, labels map[string]string, made maker) ([]study.Row, error) {
+// windows plays a policy on the first n windows of a part of w, or on all if there are fewer. It returns their rows:
+// the mean completion time, and of every scheduler the share of choices.
+func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n int, table string,
+	labels map[string]string, made maker) ([]study.Row, error) {
 	split := env.SplitTest
 	if part == traces.Validation {
 		split = env.SplitValidation
 	}
-	out, err := arena.EachWindow(ctx, w, part, n, b.Workers, func(e sched.Arena) (func(i int) ([]study.Row, error), error) {
-		p, err := made(e)
-		if err != nil {
-			return nil, err
-		}
-		counts := &counting{Policy: p, n: make([]float64, e.Spec().MaskLen())}
-		play := agents.NewPlayer(e, counts)
-		jct := slices.IndexFunc(e.Spec().Info, func(f env.Field) bool { return f.Name == "jct_s" })
-		return func(i int) ([]study.Row, error) {
-			clear(counts.n)
-			ep := env.Episode{Seed: env.EpisodeSeed(rng.Hash("improper/windows"), i), Window: i, Split: split}
-			switch _, _, err := play.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act")); {
-			case errors.Is(err, sched.ErrUndecided): // there is nothing to choose, for any policy
-				return nil, nil
-			case err != nil:
-				return nil, fmt.Errorf("%v: %w", labels, err)
+	out, err := arena.EachWindow(ctx, w, part, n, b.Workers,
+		func(e sched.Arena) (func(i int) ([]study.Row, error), error) {
+			p, err := made(e)
+			if err != nil {
+				return nil, err
 			}
-			row := study.RowOf(table, study.With(labels, "window", i))
-			rows := []study.Row{row("jct_h", play.TimeStep().Info[jct]/3600)}
-			all := 0.0
-			for _, c := range counts.n {
-				all += c
-			}
-			for k, c := range counts.n {
-				rows = append(rows, row(policymix.Policies()[k], c/all))
-			}
-			return rows, nil
-		}, nil
-	})
+			counts := &counting{Policy: p, n: make([]float64, e.Spec().MaskLen())}
+			play := agents.NewPlayer(e, counts)
+			jct := slices.IndexFunc(e.Spec().Info, func(f env.Field) bool { return f.Name == "jct_s" })
+			return func(i int) ([]study.Row, error) {
+				clear(counts.n)
+				ep := env.Episode{Seed: env.EpisodeSeed(rng.Hash("improper/windows"), i), Window: i, Split: split}
+				switch _, _, err := play.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act")); {
+				case errors.Is(err, sched.ErrUndecided): // there is nothing to choose, for any policy
+					return nil, nil
+				case err != nil:
+					return nil, fmt.Errorf("%v: %w", labels, err)
+				}
+				row := study.RowOf(table, study.With(labels, "window", i))
+				rows := []study.Row{row("jct_h", play.TimeStep().Info[jct]/3600)}
+				all := 0.0
+				for _, c := range counts.n {
+					all += c
+				}
+				for k, c := range counts.n {
+					rows = append(rows, row(policymix.Policies()[k], c/all))
+				}
+				return rows, nil
+			}, nil
+		})
 	return slices.Concat(out...), err
 }
 
@@ -142,9 +144,10 @@ func (c *counting) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src 
 	return err
 }
 
-// playBases plays every scheduler and uniform choices, and adds the best scheduler by the validation windows, and by each test
-// window, in hindsight.
-func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled, path string) (all []study.Row, err error) {
+// playBases plays every scheduler and uniform choices, and adds the best scheduler by the validation windows, and by
+// each test window, in hindsight.
+func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled,
+	path string) (all []study.Row, err error) {
 	world, err := s.load(ctx, w, path)
 	if err != nil {
 		return nil, err
@@ -212,7 +215,8 @@ func (s still) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*ran
 }
 
 // playAgent plays the agent that was trained in a cell's folder; the mixture by state also without drawing.
-func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *scheduled, agent string, seed int, dir, path string) ([]study.Row, error) {
+func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *scheduled, agent string, seed int, dir,
+	path string) ([]study.Row, error) {
 	world, err := s.load(ctx, w, path)
 	if err != nil {
 		return nil, err

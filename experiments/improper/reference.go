@@ -13,9 +13,10 @@ import (
 	"clustergym/internal/rng"
 )
 
-// playNet plays the test episodes of a network and returns their mean numbers of packets. act chooses controllers, or serve sets; the
-// other one is nil.
-func (s *settings) playNet(ctx context.Context, n network, labels map[string]string, act agents.Policy, serve func(queues []int) int) (rows []study.Row, err error) {
+// playNet plays the test episodes of a network and returns their mean numbers of packets. act chooses controllers, or
+// serve sets; the other one is nil.
+func (s *settings) playNet(ctx context.Context, n network, labels map[string]string, act agents.Policy,
+	serve func(queues []int) int) (rows []study.Row, err error) {
 	e, err := queuenet.New(n.Network, s.Slots)
 	if err != nil {
 		return nil, err
@@ -67,7 +68,8 @@ func (d drawing) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*r
 	return nil
 }
 
-// reference plays what is known without learning: the base controllers, the best of them, all alike, the best weights, the optimum.
+// reference plays what is known without learning: the base controllers, the best of them, all alike, the best weights,
+// the optimum.
 func (s *settings) reference(ctx context.Context, b *study.Bench, n network) (rows []study.Row, err error) {
 	play := func(policy string, act agents.Policy, serve func(queues []int) int) ([]study.Row, error) {
 		own, err := s.playNet(ctx, n, map[string]string{"policy": policy}, act, serve)
@@ -75,7 +77,9 @@ func (s *settings) reference(ctx context.Context, b *study.Bench, n network) (ro
 		return own, err
 	}
 	known := func(what string, packets float64) {
-		rows = append(rows, study.Row{Table: "known", Labels: map[string]string{"network": n.Name, "policy": what}, Metric: "packets", Value: packets})
+		rows = append(rows,
+			study.Row{Table: "known", Labels: map[string]string{"network": n.Name, "policy": what}, Metric: "packets",
+				Value: packets})
 	}
 	var won []study.Row
 	least := 0.0

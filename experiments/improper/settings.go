@@ -27,10 +27,12 @@ type settings struct {
 func (s *settings) Validate() error {
 	var l fault.List
 	for i, n := range s.Networks {
-		l.Add(slices.Contains(networkNames(), n) && !slices.Contains(s.Networks[:i], n), "networks", n, "each once: "+nearest.OneOf(n, networkNames()))
+		l.Add(slices.Contains(networkNames(), n) && !slices.Contains(s.Networks[:i], n), "networks", n,
+			"each once: "+nearest.OneOf(n, networkNames()))
 	}
 	for i, w := range s.Workloads {
-		l.Add(slices.Contains(workloadNames(), w) && !slices.Contains(s.Workloads[:i], w), "workloads", w, "each once: "+nearest.OneOf(w, workloadNames()))
+		l.Add(slices.Contains(workloadNames(), w) && !slices.Contains(s.Workloads[:i], w), "workloads", w,
+			"each once: "+nearest.OneOf(w, workloadNames()))
 	}
 	for _, n := range []struct {
 		key         string
@@ -38,9 +40,11 @@ func (s *settings) Validate() error {
 		least, most int64
 		want        string
 	}{
-		{"net_seeds", int64(s.NetSeeds), 1, 1000, "1 to 1000"}, {"net_steps", s.NetSteps, 4096, 1e9, "4096 to 1000000000 slots"},
+		{"net_seeds", int64(s.NetSeeds), 1, 1000, "1 to 1000"},
+		{"net_steps", s.NetSteps, 4096, 1e9, "4096 to 1000000000 slots"},
 		{"episodes", int64(s.Episodes), 2, 10000, "2 to 10000"}, {"slots", int64(s.Slots), 100, 1e7, "100 to 10000000"},
-		{"jobs", int64(s.Jobs), 8000, 1e6, "8000 to 1000000, so that every part has windows"}, {"windows", int64(s.Windows), 2, 10000, "2 to 10000"},
+		{"jobs", int64(s.Jobs), 8000, 1e6, "8000 to 1000000, so that every part has windows"},
+		{"windows", int64(s.Windows), 2, 10000, "2 to 10000"},
 		{"seeds", int64(s.Seeds), 1, 1000, "1 to 1000"}, {"steps", s.Steps, 1024, 1e9, "1024 to 1000000000 decisions"},
 	} {
 		l.Add(n.n >= n.least && n.n <= n.most, n.key, n.n, n.want)

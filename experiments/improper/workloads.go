@@ -63,17 +63,18 @@ func workloadOf(name string) scheduled {
 	return all[slices.IndexFunc(all, func(w scheduled) bool { return w.name == name })]
 }
 
-// generatorSeed is that of the workloads in the tables. Hyper-parameters were chosen on workloads of seed 7, and with agents of seeds 101
-// to 103.
+// generatorSeed is that of the workloads in the tables. Hyper-parameters were chosen on workloads of seed 7, and with
+// agents of seeds 101 to 103.
 const generatorSeed = 11
 
 // phase is the number of jobs after which the workload turning turns.
 const phase = 640
 
-// turn returns n jobs in phases of two kinds that alternate, phase jobs each. Tests: three in five jobs want eight GPUs for some ten
-// minutes, the others one or two for some four hours, and users ask for the time that their jobs need. Sweeps: four in five jobs want one
-// or two GPUs for some ten minutes, and ask for a day, the limit; the others want four or eight for some four hours, and say so. So
-// the first phase is for ranking by requests, and the second for ranking by GPUs.
+// turn returns n jobs in phases of two kinds that alternate, phase jobs each. Tests: three in five jobs want eight GPUs
+// for some ten minutes, the others one or two for some four hours, and users ask for the time that their jobs need.
+// Sweeps: four in five jobs want one or two GPUs for some ten minutes, and ask for a day, the limit; the others want
+// four or eight for some four hours, and say so. So the first phase is for ranking by requests, and the second for
+// ranking by GPUs.
 func turn(n int, seed uint64) ([]traces.Job, error) {
 	r := rng.Stream(seed, "improper/turning")
 	jobs := make([]traces.Job, n)
@@ -96,8 +97,9 @@ func turn(n int, seed uint64) ([]traces.Job, error) {
 			ask = 86400
 		}
 		jobs[i] = traces.Job{
-			ID: strconv.Itoa(i + 1), Submit: time.Duration(at) * time.Second, Work: time.Duration(work) * time.Second, Estimate: time.Duration(ask) * time.Second,
-			GPUs: gpus, GPUMilli: 1000, User: fmt.Sprint("u", r.IntN(20)),
+			ID: strconv.Itoa(i + 1), Submit: time.Duration(at) * time.Second, Work: time.Duration(work) * time.Second,
+			Estimate: time.Duration(ask) * time.Second,
+			GPUs:     gpus, GPUMilli: 1000, User: fmt.Sprint("u", r.IntN(20)),
 		}
 	}
 	return jobs, nil

@@ -190,7 +190,8 @@ func (w *world) tuned(t *tuned) ([]study.Cell, error) {
 }
 
 // tune looks for weights in the cell's folder, where a search that was interrupted continues.
-func (w *world) tune(ctx context.Context, b *study.Bench, cfg config.Config, settings tune.Settings, name string) (rows []study.Row, err error) {
+func (w *world) tune(ctx context.Context, b *study.Bench, cfg config.Config, settings tune.Settings,
+	name string) (rows []study.Row, err error) {
 	made, err := w.load(ctx, &cfg)
 	if err != nil {
 		return nil, err
@@ -236,7 +237,8 @@ func (w *world) load(ctx context.Context, cfg *config.Config) (*arena.World, err
 }
 
 // play plays the one policy that cfg names, or the one checkpoint, on the test windows.
-func (w *world) play(ctx context.Context, b *study.Bench, cfg config.Config, name string, checkpoints []string) ([]study.Row, error) {
+func (w *world) play(ctx context.Context, b *study.Bench, cfg config.Config, name string,
+	checkpoints []string) ([]study.Row, error) {
 	made, err := w.load(ctx, &cfg)
 	if err != nil {
 		return nil, err

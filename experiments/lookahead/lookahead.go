@@ -9,7 +9,8 @@ import (
 //go:embed experiment.yaml report.yaml expected.csv.zst
 var files embed.FS
 
-// method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
+// method is a version that is part of every cell's input. Raise it when cells compute something else with equal
+// settings.
 const method = 1
 
 // Study returns the study lookahead.

@@ -21,16 +21,18 @@ type settings struct {
 
 // scenario is an environment with its policies, played on the test windows of several workloads.
 type scenario struct {
-	Name    string   `yaml:"name"`
-	Preset  string   `yaml:"preset"` // the embedded run that it begins with
-	Set     []string `yaml:"set"`    // KEY=VALUE changes of it
-	File    string   `yaml:"file"`   // a recorded workload in the folder of --data; "" = generated
-	Seed    uint64   `yaml:"seed"`   // trace.seed of the first workload; the others follow. Of a recorded workload, the seed of the agents
-	Windows int      `yaml:"windows"`
+	Name   string   `yaml:"name"`
+	Preset string   `yaml:"preset"` // the embedded run that it begins with
+	Set    []string `yaml:"set"`    // KEY=VALUE changes of it
+	File   string   `yaml:"file"`   // a recorded workload in the folder of --data; "" = generated
+	// trace.seed of the first workload; the others follow. Of a recorded workload, the seed of the agents
+	Seed    uint64 `yaml:"seed"`
+	Windows int    `yaml:"windows"`
 	// Policies are played as in gymctl eval --policies; Agents are trained on each workload's training part.
 	Policies []string `yaml:"policies"`
 	Agents   []agent  `yaml:"agents"`
-	// Tuned are orders of the policy hold, or index where jobs can be stopped, whose weights are found on each workload's training part.
+	// Tuned are orders of the policy hold, or index where jobs can be stopped, whose weights are found on each workload's
+	// training part.
 	Tuned []tuned `yaml:"tuned"`
 	// Versus are the policies that the others are compared with, in columns.
 	Versus []string `yaml:"versus"`
@@ -40,14 +42,16 @@ type scenario struct {
 type agent struct {
 	Name string   `yaml:"name"`
 	Set  []string `yaml:"set"` // KEY=VALUE changes of the scenario's configuration
-	// Weights names an entry of Tuned, whose weights the rule that it imitates has, hold@slots or index@slots; "" = the default ones.
+	// Weights names an entry of Tuned, whose weights the rule that it imitates has, hold@slots or index@slots; "" = the
+	// default ones.
 	Weights string `yaml:"weights"`
 }
 
 // tuned is a search for weights of hold or index.
 type tuned struct {
-	Name string        `yaml:"name"`
-	Set  []string      `yaml:"set"`  // KEY=VALUE changes of the scenario's configuration, among them the weights at the beginning
+	Name string `yaml:"name"`
+	// KEY=VALUE changes of the scenario's configuration, among them the weights at the beginning
+	Set  []string      `yaml:"set"`
 	Tune tune.Settings `yaml:"tune"` // keys that are 0 have the default
 	// Searches says that the tuned order also plays with a look ahead, as search+NAME.
 	Searches bool `yaml:"searches"`
@@ -61,7 +65,8 @@ const searching = "search+"
 // settings returns how weights are looked for, for workload number k.
 func (t *tuned) settings(k int) tune.Settings {
 	s, d := t.Tune, tune.DefaultSettings()
-	s.Generations, s.Population, s.Windows, s.Every = cmp.Or(s.Generations, d.Generations), cmp.Or(s.Population, d.Population), cmp.Or(s.Windows, d.Windows), cmp.Or(s.Every, d.Every)
+	s.Generations, s.Population, s.Windows, s.Every = cmp.Or(s.Generations,
+		d.Generations), cmp.Or(s.Population, d.Population), cmp.Or(s.Windows, d.Windows), cmp.Or(s.Every, d.Every)
 	s.Seed = cmp.Or(s.Seed, d.Seed) + uint64(k)
 	return s
 }
@@ -89,7 +94,8 @@ func (s *settings) Validate() error {
 		}
 		for _, a := range append([]agent{{}}, c.Agents...) {
 			l.Add(a.Name == "" || study.Word(a.Name), key+"agents", a.Name, "letters, digits and hyphens")
-			l.Add(a.Weights == "" || slices.ContainsFunc(c.Tuned, func(t tuned) bool { return t.Name == a.Weights }), key+"agents", a.Weights,
+			l.Add(a.Weights == "" || slices.ContainsFunc(c.Tuned, func(t tuned) bool { return t.Name == a.Weights }),
+				key+"agents", a.Weights,
 				"weights of an entry of tuned")
 			if cfg, err := c.config(&a, 0, ""); err != nil {
 				return err
@@ -106,7 +112,8 @@ func (s *settings) Validate() error {
 			l.Join(key+"tuned", cfg.Validate())
 			s, order := t.settings(0), tune.Fits(&cfg)
 			l.Join(key+"tuned", s.Check(order))
-			l.Add(!t.Searches || order == "hold", key+"tuned.searches", t.Searches, "false, as rollouts do not play on with "+order)
+			l.Add(!t.Searches || order == "hold", key+"tuned.searches", t.Searches,
+				"false, as rollouts do not play on with "+order)
 		}
 	}
 	return l.Err()
@@ -130,8 +137,8 @@ func (c *scenario) players() []string {
 	return all
 }
 
-// config returns the configuration of workload number k for an agent, whose name is "" for what all policies play in. file is
-// the recorded workload, "" = generated.
+// config returns the configuration of workload number k for an agent, whose name is "" for what all policies play in.
+// file is the recorded workload, "" = generated.
 func (c *scenario) config(a *agent, k int, file string) (config.Config, error) {
 	cfg, err := config.Preset(c.Preset)
 	if err != nil {

@@ -18,13 +18,14 @@ const (
 
 // playCell returns the cell of playAll on the jobs that load returns.
 func playCell(key, kind, draw string, input any, load func() ([]peer.Job, error)) study.Cell {
-	return study.Cell{Key: key, Input: []any{method, input}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-		jobs, err := load()
-		if err != nil {
-			return nil, err
-		}
-		return playAll(ctx, b, jobs, kind, draw)
-	}}
+	return study.Cell{Key: key, Input: []any{method, input},
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			jobs, err := load()
+			if err != nil {
+				return nil, err
+			}
+			return playAll(ctx, b, jobs, kind, draw)
+		}}
 }
 
 // cells returns the study's units of work.
@@ -138,7 +139,9 @@ func playPaper(ctx context.Context, scale peer.Scale, draw int) ([]study.Row, er
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, study.NewRow("paper", "jct_s", r.MeanJCT(jobs)/1000, "placement", placement, "rule", rule, "draw", fmt.Sprint(draw)))
+			rows = append(rows,
+				study.NewRow("paper", "jct_s", r.MeanJCT(jobs)/1000, "placement", placement, "rule", rule, "draw",
+					fmt.Sprint(draw)))
 		}
 	}
 	return rows, nil
@@ -161,7 +164,9 @@ func playSpan(ctx context.Context, span int64, draw int) ([]study.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, study.NewRow("spans", "jct_s", r.MeanJCT(jobs)/1000, "span", fmt.Sprint(span), "rule", rule, "draw", fmt.Sprint(draw)))
+		rows = append(rows,
+			study.NewRow("spans", "jct_s", r.MeanJCT(jobs)/1000, "span", fmt.Sprint(span), "rule", rule, "draw",
+				fmt.Sprint(draw)))
 	}
 	return rows, nil
 }

@@ -29,15 +29,15 @@ type machine struct{ rule, gpus string }
 
 func (m machine) String() string { return m.rule + ", " + m.gpus }
 
-// beside returns the machines that the fluid one is compared with. The first counts transfers as the fluid one counts jobs:
-// whoever is ready sends.
+// beside returns the machines that the fluid one is compared with. The first counts transfers as the fluid one counts
+// jobs: whoever is ready sends.
 func beside() []machine {
 	return []machine{{unlimited, own}, {srsf2, own}, {srsf1, own}, {ada, own}, {srsf1, shared}, {ada, shared}}
 }
 
-// fluidPlaces are the names in simulator/sim of that table's placements. First fit is list scheduling there: with own GPUs the loads of all
-// free GPUs are 0, so the least loaded ones are the first, as the authors' first fit takes them. simulator/sim's own first fit looks for a
-// node that holds the whole job.
+// fluidPlaces are the names in simulator/sim of that table's placements. First fit is list scheduling there: with own
+// GPUs the loads of all free GPUs are 0, so the least loaded ones are the first, as the authors' first fit takes them.
+// simulator/sim's own first fit looks for a node that holds the whole job.
 var fluidPlaces = map[string]string{lwf1: "lwf-1", "LWF-4": "lwf-4", firstFit: "lwf-32"}
 
 // placesOfFluid returns that table's placements.
@@ -66,14 +66,16 @@ func playFluid(ctx context.Context, scale peer.Scale, span string, draw int) ([]
 			for i := range jobs {
 				there[i] = float64(r.Jobs[i].Finish-jobs[i].Arrival) / 1000
 			}
-			rows = append(rows, study.NewRow("fluid", "jct_s", statistic.Mean(there), labels(m.String())...), study.NewRow("fluid", "apart", apart(here, there), labels(m.String())...))
+			rows = append(rows, study.NewRow("fluid", "jct_s", statistic.Mean(there), labels(m.String())...),
+				study.NewRow("fluid", "apart", apart(here, there), labels(m.String())...))
 			if first == nil {
 				first = there
 				continue
 			}
 			rows = append(rows, study.NewRow("fluid", "from_first", apart(there, first), labels(m.String())...))
 		}
-		rows = append(rows, study.NewRow("fluid", "jct_s", statistic.Mean(here), labels(fluid)...), study.NewRow("fluid", "from_first", apart(here, first), labels(fluid)...))
+		rows = append(rows, study.NewRow("fluid", "jct_s", statistic.Mean(here), labels(fluid)...),
+			study.NewRow("fluid", "from_first", apart(here, first), labels(fluid)...))
 	}
 	return rows, nil
 }
@@ -87,9 +89,9 @@ func apart(a, b []float64) float64 {
 	return sum / float64(len(a))
 }
 
-// playHere returns the completion times in seconds of jobs in simulator/sim: each GPU has one job at a time, the waiting job of
-// the least work × GPUs is next and those behind it may go first if it does not fit, and gangs on several nodes share links
-// all the time.
+// playHere returns the completion times in seconds of jobs in simulator/sim: each GPU has one job at a time, the
+// waiting job of the least work × GPUs is next and those behind it may go first if it does not fit, and gangs on
+// several nodes share links all the time.
 func playHere(ctx context.Context, jobs []peer.Job, placement string) ([]float64, error) {
 	spec, err := workload.ClusterSpec("lwf-16x4")
 	if err != nil {
@@ -125,8 +127,9 @@ func playHere(ctx context.Context, jobs []peer.Job, placement string) ([]float64
 	return jct, nil
 }
 
-// simulated converts jobs, in order of arrival; at has their indices. The work of a job that a node can hold is its compute time.
-// That of a larger one includes its transfers over links that nobody else uses. net.B is the time that a MB takes there.
+// simulated converts jobs, in order of arrival; at has their indices. The work of a job that a node can hold is its
+// compute time. That of a larger one includes its transfers over links that nobody else uses. net.B is the time that a
+// MB takes there.
 func simulated(jobs []peer.Job, net sim.Contention) (all []traces.Job, at []int) {
 	for i := range jobs {
 		at = append(at, i)
@@ -140,7 +143,8 @@ func simulated(jobs []peer.Job, net sim.Contention) (all []traces.Job, at []int)
 			each += time.Duration(j.Size * float64(net.B))
 		}
 		all = append(all, traces.Job{
-			ID: j.Name, Model: j.Model, Submit: time.Duration(j.Arrival) * time.Millisecond, Work: time.Duration(j.Iterations) * each,
+			ID: j.Name, Model: j.Model, Submit: time.Duration(j.Arrival) * time.Millisecond,
+			Work: time.Duration(j.Iterations) * each,
 			GPUs: j.Workers, GPUMilli: 1000, Iterations: j.Iterations,
 			Profile: &traces.Profile{Name: j.Model, GradientBytes: int64(math.Round(j.Size * 1e6)), Compute: compute},
 		})

@@ -30,7 +30,8 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	var first []byte
 	for _, workers := range []int{1, 3} {
 		dir := t.TempDir()
-		r, err := study.Run(t.Context(), studyWith(small), study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
+		r, err := study.Run(t.Context(), studyWith(small),
+			study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +126,8 @@ func TestOwnGPUsHaveOneJobAtATime(t *testing.T) {
 			for _, g := range a.GPUs {
 				for _, h := range b.GPUs {
 					if g == h {
-						t.Fatalf("jobs %d and %d are on GPU %d, from %d to %d and from %d to %d", i, k, g, a.Placed, a.Finish, b.Placed, b.Finish)
+						t.Fatalf("jobs %d and %d are on GPU %d, from %d to %d and from %d to %d", i, k, g, a.Placed, a.Finish, b.Placed,
+							b.Finish)
 					}
 				}
 			}
@@ -139,7 +141,8 @@ func TestTheFolderOfData(t *testing.T) {
 		t.Fatal(err)
 	}
 	var input *fault.Mistake
-	if _, err := s.cells(study.Plan{Data: filepath.Join(t.TempDir(), "data")}); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has none of the recorded workloads of this experiment, as lwf/ms160_s1.csv") {
+	if _, err := s.cells(study.Plan{Data: filepath.Join(t.TempDir(), "data")}); !errors.As(err, &input) ||
+		!strings.Contains(err.Error(), "it has none of the recorded workloads of this experiment, as lwf/ms160_s1.csv") {
 		t.Errorf("an empty folder: %v", err)
 	}
 	data := filepath.Join(t.TempDir(), "data")
@@ -153,11 +156,13 @@ func TestTheFolderOfData(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const header, results = "job,arrival_ms,workers,model,iters,size_mb,fw_ms,bw_ms,mem_mb\n", "algo,variant,job,placed_ms,first_task_ms,finish_ms,jct_ms,nodes,gpus_in_worker_order\n"
+	const header, results = "job,arrival_ms,workers,model,iters,size_mb,fw_ms,bw_ms,mem_mb\n",
+		"algo,variant,job,placed_ms,first_task_ms,finish_ms,jct_ms,nodes,gpus_in_worker_order\n"
 	write("f20_queue.csv", header+"a,5,2,m,3,10,4,6,100\n")
 	const name = "f20_queue_expected.csv.gz" // plain text in spite of its name: content decides
 	for _, c := range []struct{ results, want string }{
-		{results + "ssf-bp-srsf-1-true,pure,a,5,5,35,30,1,0.0 0.1\nssf-random-srsf-1-true,orig,a,5,5,36,30,1,0.1 0.0\n", "2 jobs, 1 equal"},
+		{results + "ssf-bp-srsf-1-true,pure,a,5,5,35,30,1,0.0 0.1\nssf-random-srsf-1-true,orig,a,5,5,36,30,1,0.1 0.0\n",
+			"2 jobs, 1 equal"},
 		{results + "ssf-bp-srsf-1-true,pure,b,5,5,35,30,1,0.0 0.1\n", `job "b" is not in`},
 		{results + "ssf-bp-srsf-1-true,pure,a,5,5,35,30,1,0.0 0.2\n", `job a: got GPUs "0.0 0.2", want 2 as NODE.GPU`},
 		{results + "ssf-bp-srsf-1-true,pure,a,5,5,35,30,1,0.0\n", `job a: got GPUs "0.0", want 2 as NODE.GPU`},
@@ -189,7 +194,8 @@ func TestTheFolderOfData(t *testing.T) {
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
-	if _, err := found[0].compare(t.Context()); !errors.As(err, &input) || !strings.Contains(err.Error(), `the run ssf-random-srsf-1-true pure has no job "c"`) {
+	if _, err := found[0].compare(t.Context()); !errors.As(err, &input) ||
+		!strings.Contains(err.Error(), `the run ssf-random-srsf-1-true pure has no job "c"`) {
 		t.Errorf("a run without one of its jobs: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, name)); err != nil {
@@ -221,9 +227,11 @@ func TestEveryRecordedJobIsEqual(t *testing.T) {
 }
 
 func TestBadSettingsAreNamed(t *testing.T) {
-	s := settings{Draws: 0, SpanDraws: 1, FluidDraws: 1, Spans: []int64{0, 12, 12}, PaperDraws: -1, FluidPaperDraws: 100001}
+	s := settings{Draws: 0, SpanDraws: 1, FluidDraws: 1, Spans: []int64{0, 12, 12}, PaperDraws: -1,
+		FluidPaperDraws: 100001}
 	err := s.Validate()
-	for _, want := range []string{"draws: got 0", "spans: got 0", "spans: got 12", "fluid_spans: got []", "paper_draws: got -1", "fluid_paper_draws: got 100001"} {
+	for _, want := range []string{"draws: got 0", "spans: got 0", "spans: got 12", "fluid_spans: got []",
+		"paper_draws: got -1", "fluid_paper_draws: got 100001"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

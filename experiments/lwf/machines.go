@@ -37,14 +37,15 @@ const (
 
 // places are the placements' names in the authors' program.
 var places = map[string]string{
-	lwf1: "lwf1", "LWF-2": "lwf2", "LWF-4": "lwf4", "LWF-8": "lwf8", "LWF-16": "lwf16", list: "lwf32", firstFit: "bp", random: "random",
+	lwf1: "lwf1", "LWF-2": "lwf2", "LWF-4": "lwf4", "LWF-8": "lwf8", "LWF-16": "lwf16", list: "lwf32", firstFit: "bp",
+	random: "random",
 }
 
 // kappas returns the placements LWF-κ, in order of κ. With κ of the largest job it is list scheduling.
 func kappas() []string { return []string{lwf1, "LWF-2", "LWF-4", "LWF-8", "LWF-16", list} }
 
-// The GPUs: shared by jobs as long as their memory fits, or each of one job at a time. A GPU whose memory is that of the largest
-// job has room for no two.
+// The GPUs: shared by jobs as long as their memory fits, or each of one job at a time. A GPU whose memory is that of
+// the largest job has room for no two.
 const (
 	shared = "shared"
 	own    = "own"
@@ -66,7 +67,8 @@ func memory(gpus string) int64 {
 type player map[string]*peer.Machine
 
 // play returns what a placement and a rule make of jobs. seed is that of the placement random.
-func (p player) play(ctx context.Context, jobs []peer.Job, gpus, placement, rule string, seed uint64) (*peer.Report, error) {
+func (p player) play(ctx context.Context, jobs []peer.Job, gpus, placement, rule string,
+	seed uint64) (*peer.Report, error) {
 	key := fmt.Sprint(gpus, "/", placement, "/", rule, "/", seed)
 	m, ok := p[key]
 	if !ok {

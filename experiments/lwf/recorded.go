@@ -24,7 +24,8 @@ var sets = []struct {
 	name        string
 	nodes, gpus int
 }{
-	{"a2_alone", 16, 4}, {"b2_small_large", 3, 2}, {"d5_chain", 8, 2}, {"f20_queue", 1, 2}, {"h20_mixed", 4, 4}, {"j60_dense", 8, 4},
+	{"a2_alone", 16, 4}, {"b2_small_large", 3, 2}, {"d5_chain", 8, 2}, {"f20_queue", 1, 2}, {"h20_mixed", 4, 4},
+	{"j60_dense", 8, 4},
 	{"ms160_s1", 16, 4}, {"ms160_s3", 16, 4},
 }
 
@@ -63,7 +64,8 @@ func findRecorded(data string) ([]recorded, error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, fault.Mistakef("data folder %s: it has none of the recorded workloads of this experiment, as lwf/ms160_s1.csv", data)
+		return nil,
+			fault.Mistakef("data folder %s: it has none of the recorded workloads of this experiment, as lwf/ms160_s1.csv", data)
 	}
 	return found, nil
 }
@@ -124,8 +126,8 @@ func (o *recorded) read() (runs map[[2]string][][]string, order [][2]string, err
 	}
 }
 
-// compare plays every recorded run and counts the jobs that are equal: placement, first task and finish in the same millisecond,
-// on the same GPUs.
+// compare plays every recorded run and counts the jobs that are equal: placement, first task and finish in the same
+// millisecond, on the same GPUs.
 func (o *recorded) compare(ctx context.Context) ([]study.Row, error) {
 	jobs, err := o.load()
 	if err != nil {
@@ -157,11 +159,13 @@ func (o *recorded) compare(ctx context.Context) ([]study.Row, error) {
 				return nil, fault.Mistakef("%s: job %q is not in %s", o.results, row[2], o.jobs)
 			}
 			if given[i], err = o.parse(row[6]); err != nil || len(given[i]) != jobs[i].Workers {
-				return nil, fault.Mistakef("%s: job %s: got GPUs %q, want %d as NODE.GPU", o.results, row[2], row[6], jobs[i].Workers)
+				return nil, fault.Mistakef("%s: job %s: got GPUs %q, want %d as NODE.GPU", o.results, row[2], row[6],
+					jobs[i].Workers)
 			}
 		}
 		if i := slices.IndexFunc(given, func(gpus []int32) bool { return gpus == nil }); i >= 0 {
-			return nil, fault.Mistakef("%s: the run %s %s has no job %q, which is in %s", o.results, key[0], key[1], jobs[i].Name, o.jobs)
+			return nil, fault.Mistakef("%s: the run %s %s has no job %q, which is in %s", o.results, key[0], key[1],
+				jobs[i].Name, o.jobs)
 		}
 		m.Give(func(job int) []int32 { return given[job] })
 		r, err := m.Run(ctx, jobs, nil)
@@ -179,8 +183,10 @@ func (o *recorded) compare(ctx context.Context) ([]study.Row, error) {
 		}
 	}
 	return []study.Row{
-		study.NewRow("equal", "runs", float64(len(order)), "set", o.name), study.NewRow("equal", "jobs", float64(all), "set", o.name),
-		study.NewRow("equal", "equal", float64(equal), "set", o.name), study.NewRow("equal", "differ", float64(all-equal), "set", o.name),
+		study.NewRow("equal", "runs", float64(len(order)), "set",
+			o.name), study.NewRow("equal", "jobs", float64(all), "set", o.name),
+		study.NewRow("equal", "equal", float64(equal), "set",
+			o.name), study.NewRow("equal", "differ", float64(all-equal), "set", o.name),
 	}, nil
 }
 

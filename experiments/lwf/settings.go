@@ -14,8 +14,8 @@ type settings struct {
 	SpanDraws  int     `yaml:"span_draws"`  // workloads of each
 	FluidSpans []int64 `yaml:"fluid_spans"` // the same in the table beside simulator/sim
 	FluidDraws int     `yaml:"fluid_draws"`
-	// PaperDraws and FluidPaperDraws are numbers of workloads of the paper's scale, each of which takes a hundred times as long. The
-	// plan's number of seeds does not change them.
+	// PaperDraws and FluidPaperDraws are numbers of workloads of the paper's scale, each of which takes a hundred times as
+	// long. The plan's number of seeds does not change them.
 	PaperDraws      int `yaml:"paper_draws"`
 	FluidPaperDraws int `yaml:"fluid_paper_draws"`
 }

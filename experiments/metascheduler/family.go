@@ -31,8 +31,8 @@ func (s *settings) familyCells() []study.Cell {
 	return all
 }
 
-// overFamily trains one learner on real episodes of workloads from workerplace.Env.SampleTask, adapts it to workloads of the
-// family that it has not seen, and judges it there. There are no models.
+// overFamily trains one learner on real episodes of workloads from workerplace.Env.SampleTask, adapts it to workloads
+// of the family that it has not seen, and judges it there. There are no models.
 func (s *settings) overFamily(ctx context.Context, b *study.Bench, method string, seed int) ([]study.Row, error) {
 	f := &s.Family
 	usual, _ := s.worlds(&theUsual)
@@ -60,7 +60,8 @@ func (s *settings) overFamily(ctx context.Context, b *study.Bench, method string
 	if err != nil {
 		return nil, err
 	}
-	l, err := maml.New(c, world, func() (maml.Model, error) { return model() }, 1, rng.At(uint64(seed), rng.Hash("family")))
+	l, err := maml.New(c, world, func() (maml.Model, error) { return model() }, 1,
+		rng.At(uint64(seed), rng.Hash("family")))
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +70,17 @@ func (s *settings) overFamily(ctx context.Context, b *study.Bench, method string
 	steps := []int{0, 1, 3}
 	var rows []study.Row
 	judge := func(stage string) error {
-		out, err := l.Judge(ctx, l.Params().Data, rng.At(rng.Hash("meta-scheduler/family"), s.TraceSeed), f.Judged, steps, f.Plays, nil)
+		out, err := l.Judge(ctx, l.Params().Data, rng.At(rng.Hash("meta-scheduler/family"), s.TraceSeed), f.Judged, steps,
+			f.Plays, nil)
 		if err != nil {
 			return err
 		}
 		for k, n := range steps {
 			for i, o := range out[k] {
-				rows = append(rows, study.Row{Table: "family", Metric: "jct_h", Value: -o.Greedy * hours(), Labels: map[string]string{
-					"method": method, "stage": stage, "inner": strconv.Itoa(n), "window": strconv.Itoa(i), "seed": strconv.Itoa(seed),
-				}})
+				rows = append(rows,
+					study.Row{Table: "family", Metric: "jct_h", Value: -o.Greedy * hours(), Labels: map[string]string{
+						"method": method, "stage": stage, "inner": strconv.Itoa(n), "window": strconv.Itoa(i), "seed": strconv.Itoa(seed),
+					}})
 			}
 		}
 		return nil

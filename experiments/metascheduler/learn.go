@@ -29,8 +29,8 @@ func jctRows(method, world, stage, seed string, out []mbmpo.Outcome) []study.Row
 	return rows
 }
 
-// gridRows returns a learner's final completion times in the regime with poor models once more, by what they are compared for:
-// whether it meta-learns, and how it explores.
+// gridRows returns a learner's final completion times in the regime with poor models once more, by what they are
+// compared for: whether it meta-learns, and how it explores.
 func gridRows(g *regime, method string, cfg mbmpo.Config, rows []study.Row) []study.Row {
 	if g != &thePoor {
 		return nil
@@ -87,9 +87,10 @@ type training struct {
 	rows   []study.Row
 }
 
-// learn trains one learner of a method in the usual world of a regime, changes the world, lets the learner adapt, and returns the
-// outcomes on the way.
-func (s *settings) learn(ctx context.Context, b *study.Bench, g *regime, method string, cfg mbmpo.Config, seed int) ([]study.Row, error) {
+// learn trains one learner of a method in the usual world of a regime, changes the world, lets the learner adapt, and
+// returns the outcomes on the way.
+func (s *settings) learn(ctx context.Context, b *study.Bench, g *regime, method string, cfg mbmpo.Config,
+	seed int) ([]study.Row, error) {
 	usual, changed := s.worlds(g)
 	newPolicy, err := s.policy(usual, s.width(method), rng.At(uint64(seed), rng.Hash("policy")))
 	if err != nil {
@@ -100,7 +101,8 @@ func (s *settings) learn(ctx context.Context, b *study.Bench, g *regime, method 
 		return nil, err
 	}
 	defer l.Close() //nolint:errcheck // the learner holds only memory
-	t := &training{Loop: l, s: s, g: g, method: method, cfg: cfg, seed: strconv.Itoa(seed), windows: s.windows(), curves: map[string][]mark{}}
+	t := &training{Loop: l, s: s, g: g, method: method, cfg: cfg, seed: strconv.Itoa(seed), windows: s.windows(),
+		curves: map[string][]mark{}}
 	rounds, after := s.Rounds, s.AfterRounds
 	if cfg.ModelFree {
 		rounds, after = s.FreeRounds, s.FreeRounds/4+1
@@ -139,7 +141,8 @@ func (t *training) before(ctx context.Context, usual mbmpo.Real, rounds int, tic
 	return t.finish(ctx, "samples", "curve", usual, t.g.before, best)
 }
 
-// adapt changes the world. The policy first acts as before the change, then after real episodes of the new world and some inner steps.
+// adapt changes the world. The policy first acts as before the change, then after real episodes of the new world and
+// some inner steps.
 func (t *training) adapt(ctx context.Context, changed mbmpo.Real, tick func(n int)) error {
 	x, err := t.acting(ctx, t.cfg.Maml.InnerSteps)
 	if err != nil {
@@ -188,7 +191,8 @@ func (t *training) after(ctx context.Context, changed mbmpo.Real, rounds int, ti
 }
 
 // rounds takes rounds of the closed loop and judges the learner in world on the way.
-func (t *training) rounds(ctx context.Context, curve string, world mbmpo.Real, rounds int, tick func(n int)) (err error) {
+func (t *training) rounds(ctx context.Context, curve string, world mbmpo.Real, rounds int,
+	tick func(n int)) (err error) {
 	for k := range rounds {
 		if t.last, err = t.Round(ctx); err != nil {
 			return err
@@ -209,8 +213,8 @@ func (t *training) rounds(ctx context.Context, curve string, world mbmpo.Real, r
 	return nil
 }
 
-// finish adds what came out in a world: the outcomes in the end, how many episodes they took, and what the models of mls do without
-// a policy.
+// finish adds what came out in a world: the outcomes in the end, how many episodes they took, and what the models of
+// mls do without a policy.
 func (t *training) finish(ctx context.Context, table, curve string, world mbmpo.Real, name string, best float64) error {
 	t.outcome(name, "final")
 	if name == t.g.after {

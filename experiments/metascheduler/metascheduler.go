@@ -17,7 +17,8 @@ func Study() study.Study {
 	return study.Of(study.Study{
 		Name:  "meta-scheduler",
 		Title: "A meta-learning scheduler that places workers (reconstruction)",
-		Cite:  "Yang, Bao, Liu, Yang and Wu, On a Meta Learning-Based Scheduler for Deep Learning Clusters, IEEE Trans. Cloud Computing 11(4), 2023, 10.1109/TCC.2023.3308161",
+		Cite: "Yang, Bao, Liu, Yang and Wu, On a Meta Learning-Based Scheduler for Deep Learning Clusters, IEEE Trans. " +
+			"Cloud Computing 11(4), 2023, 10.1109/TCC.2023.3308161",
 		Takes: "quick two minutes of processor time, a minute on two free cores; full about 50 minutes of processor time",
 	}, files, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Values: (*settings).values})
 }
@@ -36,8 +37,8 @@ func settingsOf(p study.Plan) (settings, error) {
 	return s, err
 }
 
-// cells returns one cell for all rules of a regime, and one for each learner, seed by seed: a run that is not whole then has as
-// many learners of each method as possible.
+// cells returns one cell for all rules of a regime, and one for each learner, seed by seed: a run that is not whole
+// then has as many learners of each method as possible.
 func (s *settings) cells(study.Plan) ([]study.Cell, error) {
 	all := []study.Cell{s.rulesCell(&theUsual, "")}
 	seeds := s.Seeds
@@ -81,7 +82,8 @@ type input struct {
 	Seed     int
 }
 
-// own returns the settings on which every cell depends: not how many other cells there are, nor what input has elsewhere.
+// own returns the settings on which every cell depends: not how many other cells there are, nor what input has
+// elsewhere.
 func (s *settings) own() settings {
 	own := *s
 	own.Seeds, own.FirstSeed, own.AblationSeeds, own.Methods, own.Ablations = 0, 0, 0, nil, nil

@@ -31,7 +31,8 @@ func TestSettingsAreInOrder(t *testing.T) {
 	for _, quick := range []bool{false, true} {
 		s := settingsFor(t, quick)
 		if s.TraceSeed == 0 || s.FirstSeed == 1 {
-			t.Errorf("quick %v: judged on workloads of seed %d, with learners from %d on: settings were chosen with those", quick, s.TraceSeed, s.FirstSeed)
+			t.Errorf("quick %v: judged on workloads of seed %d, with learners from %d on: settings were chosen with those",
+				quick, s.TraceSeed, s.FirstSeed)
 		}
 		for _, m := range s.Methods {
 			if err := s.loop(m).Validate(); err != nil {
@@ -55,9 +56,12 @@ func TestSettingsAreInOrder(t *testing.T) {
 	s.PPO.LR, s.PPO.Epochs, s.PPO.Width = 0, 0, 5000
 	err := s.Validate()
 	for _, fault := range []string{
-		"rounds: got 0, want a whole number from 1 to 10000", "noise: got 2, want a number from 0 to 1", "poor.crowding: got 5, want a number from 0 to 4",
-		"poor.methods: got [], want one or more of mls, tailored", `methods[1]: got "mls", want each name once`, `family.methods[0]: got "reptile", want one of maml, joint`,
-		"ppo.lr: got 0, want a number above 0, at most 1", "ppo.epochs: got 0, want a whole number from 1 to 1000", "ppo.width: got 5000, want a whole number from 0 to 4096",
+		"rounds: got 0, want a whole number from 1 to 10000", "noise: got 2, want a number from 0 to 1",
+		"poor.crowding: got 5, want a number from 0 to 4",
+		"poor.methods: got [], want one or more of mls, tailored", `methods[1]: got "mls", want each name once`,
+		`family.methods[0]: got "reptile", want one of maml, joint`,
+		"ppo.lr: got 0, want a number above 0, at most 1", "ppo.epochs: got 0, want a whole number from 1 to 1000",
+		"ppo.width: got 5000, want a whole number from 0 to 4096",
 	} {
 		if err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("%v, want the fault %s", err, fault)
@@ -68,8 +72,8 @@ func TestSettingsAreInOrder(t *testing.T) {
 	}
 }
 
-// Every key of ppo changes the cells of that learner and no others. Cells do not say the keys if they are the recorded ones, so that
-// folders from before there were keys stay valid.
+// Every key of ppo changes the cells of that learner and no others. Cells do not say the keys if they are the recorded
+// ones, so that folders from before there were keys stay valid.
 func TestKeysOfPPO(t *testing.T) {
 	inputs := func(set ...string) map[string]string {
 		all, err := Study().Cells(study.Plan{Changes: study.Changes{Set: set}})
@@ -113,7 +117,8 @@ func TestKeysOfPPO(t *testing.T) {
 // smallStudy returns a study of some seconds, with one learner of each of two methods.
 func smallStudy(t *testing.T) study.Study {
 	s := settingsFor(t, true)
-	s.Seeds, s.Windows, s.Jobs, s.Rounds, s.AfterRounds, s.FreeRounds, s.FreeEpisodes, s.MetaSteps = 1, 5, 16, 1, 1, 2, 2, 1
+	s.Seeds, s.Windows, s.Jobs, s.Rounds, s.AfterRounds, s.FreeRounds, s.FreeEpisodes, s.MetaSteps = 1, 5, 16, 1, 1, 2, 2,
+		1
 	s.Methods = []string{"mls", "ppo"}
 	s.PPO.Width = 16
 	s.Poor = poor{1, 2, 6, 4, 12, 3, 4, 1, 2, 2, 1, 1, 1, 1, []string{"mls", "no-meta"}}
@@ -124,8 +129,9 @@ func smallStudy(t *testing.T) study.Study {
 	return small
 }
 
-// A small study gives the same figures with one worker and with two after an interruption. The value of the learned speeds
-// shows even here: the planner that uses them beats a rule that does not know them, and by more after the change.
+// A small study gives the same figures with one worker and with two after an interruption. The value of the learned
+// speeds shows even here: the planner that uses them beats a rule that does not know them, and by more after the
+// change.
 func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("it trains")
@@ -134,7 +140,8 @@ func TestTheStudyInSmall(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		dir, s := t.TempDir(), smallStudy(t)
 		run := func(only string) *study.Report {
-			r, err := study.Run(t.Context(), s, study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir, Only: only})
+			r, err := study.Run(t.Context(), s,
+				study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir, Only: only})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,14 +176,18 @@ func TestTheStudyInSmall(t *testing.T) {
 		}
 		usual, changed := against("stationary"), against("changed")
 		if !(usual < -3) || !(changed < -10) {
-			t.Errorf("the planner is at %.1f %% and after the change at %.1f %% of least interference, want less than -3 and -10", usual, changed)
+			t.Errorf(
+				"the planner is at %.1f %% and after the change at %.1f %% of least interference, want less than -3 and -10", usual,
+				changed)
 		}
 		var text strings.Builder
 		if err := r.WriteTable(&text); err != nil {
 			t.Fatal(err)
 		}
 		for _, line := range strings.Split(text.String(), "\n") {
-			if n := utf8.RuneCountInString(line); n > 120 && strings.Contains(line, "   ") && !strings.HasPrefix(line, "source") { // of a table
+			// of a table
+			if n := utf8.RuneCountInString(line); n > 120 && strings.Contains(line, "   ") &&
+				!strings.HasPrefix(line, "source") {
 				t.Errorf("a line of %d columns: %s", n, line)
 			}
 		}

@@ -5,10 +5,11 @@ import "clustergym/experiments/metascheduler/mbmpo"
 // imitated is the rule that all learners imitate first. It sometimes waits, so they learn that waiting is possible.
 const imitated = "sjf-waits"
 
-// methods returns the learners in the order of the tables: the whole method, the method without one of its parts, the method
-// with a guide of ours, and others.
+// methods returns the learners in the order of the tables: the whole method, the method without one of its parts, the
+// method with a guide of ours, and others.
 func methods() []string {
-	return []string{"mls", "random-exploration", "no-meta", "single-model", "mls-guided", "harmony-like", "dl2-like", "ppo"}
+	return []string{"mls", "random-exploration", "no-meta", "single-model", "mls-guided", "harmony-like", "dl2-like",
+		"ppo"}
 }
 
 // ablations returns the learners with another inner loop.
@@ -31,8 +32,8 @@ func (s *settings) base() mbmpo.Config {
 	return c
 }
 
-// loop returns the configuration of a method's closed loop. Without meta-learning real episodes, models and outer steps on as many
-// imagined episodes are the same; with it the imagined episodes of the inner steps come on top.
+// loop returns the configuration of a method's closed loop. Without meta-learning real episodes, models and outer steps
+// on as many imagined episodes are the same; with it the imagined episodes of the inner steps come on top.
 func (s *settings) loop(method string) mbmpo.Config {
 	c := s.base()
 	switch method {
@@ -62,8 +63,8 @@ func (s *settings) loop(method string) mbmpo.Config {
 		c.Models.Members, c.Explore = 1, "none"
 		c.Maml.Method = "joint"
 	case "dl2-like":
-		// A supervised start from all first episodes, which the heuristic plays, then one step of policy gradient on every batch of
-		// real episodes.
+		// A supervised start from all first episodes, which the heuristic plays, then one step of policy gradient on every
+		// batch of real episodes.
 		s.free(&c)
 		c.Data, c.Imitation = []string{imitated}, 80
 		c.Maml.Epochs, c.Maml.LR, c.Maml.EntCoef, c.Maml.Lambda = 1, 1e-3, 0.01, 1
@@ -75,8 +76,8 @@ func (s *settings) loop(method string) mbmpo.Config {
 	return c
 }
 
-// free makes c learn from real episodes alone. All episodes of a round are one task, and so have one baseline of returns: one for
-// each episode would fit its noise.
+// free makes c learn from real episodes alone. All episodes of a round are one task, and so have one baseline of
+// returns: one for each episode would fit its noise.
 func (s *settings) free(c *mbmpo.Config) {
 	c.ModelFree, c.Explore = true, "none"
 	c.Maml.Method, c.Maml.Outer, c.Maml.Tasks, c.Maml.After = "joint", "ppo", 1, s.FreeEpisodes

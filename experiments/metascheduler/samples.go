@@ -12,10 +12,11 @@ type mark struct {
 	jct      float64
 }
 
-// samples returns how many real episodes a learner needed for three goals: 95 % of its final performance, where performance is
-// 1 over the completion time and the final completion time is the mean of the last two marks; 95 % of its gain from the first
-// mark to the final one; and a completion time 5 % below reference. A learner that did not gain, or did not reach the last
-// goal, has no row for it. The metrics gained and hit are 1 for a learner that has the row, 0 otherwise.
+// samples returns how many real episodes a learner needed for three goals: 95 % of its final performance, where
+// performance is 1 over the completion time and the final completion time is the mean of the last two marks; 95 % of
+// its gain from the first mark to the final one; and a completion time 5 % below reference. A learner that did not
+// gain, or did not reach the last goal, has no row for it. The metrics gained and hit are 1 for a learner that has the
+// row, 0 otherwise.
 func samples(table string, labels map[string]string, curve []mark, reference float64) []study.Row {
 	n := len(curve)
 	end := (curve[n-1].jct + curve[max(n-2, 0)].jct) / 2

@@ -13,23 +13,25 @@ import (
 
 // settings are the keys of experiment.yaml. Their JSON is part of the cells' inputs.
 type settings struct {
-	Seeds        int      `yaml:"seeds"`         // learners of each method
-	FirstSeed    int      `yaml:"first_seed"`    // of them
-	TraceSeed    uint64   `yaml:"trace_seed"`    // of the workloads on which everything is judged; 0 = those on which settings were chosen
-	Windows      int      `yaml:"windows"`       // workloads on which everything is judged and nothing is trained
-	Servers      int      `yaml:"servers"`       // of the cluster
-	GPUs         int      `yaml:"gpus"`          // of a server
-	Jobs         int      `yaml:"jobs"`          // of a workload
-	Arrivals     float64  `yaml:"arrivals"`      // jobs an interval
-	Length       float64  `yaml:"length"`        // intervals that a job takes alone
-	Crowding     float64  `yaml:"crowding"`      // what a job loses beside every two others, on top of the pairs
-	Slots        int      `yaml:"slots"`         // waiting jobs in an observation
-	Width        int      `yaml:"width"`         // of the policies' layers
-	Noise        float64  `yaml:"noise"`         // of measured speeds
-	First        int      `yaml:"first"`         // real episodes that rules play before the first round
-	Rounds       int      `yaml:"rounds"`        // of the closed loop, before the change
-	AfterRounds  int      `yaml:"after_rounds"`  // of the closed loop, after the change
-	FreeRounds   int      `yaml:"free_rounds"`   // of learning without models; a quarter as many and one more after the change
+	Seeds     int `yaml:"seeds"`      // learners of each method
+	FirstSeed int `yaml:"first_seed"` // of them
+	// of the workloads on which everything is judged; 0 = those on which settings were chosen
+	TraceSeed   uint64  `yaml:"trace_seed"`
+	Windows     int     `yaml:"windows"`      // workloads on which everything is judged and nothing is trained
+	Servers     int     `yaml:"servers"`      // of the cluster
+	GPUs        int     `yaml:"gpus"`         // of a server
+	Jobs        int     `yaml:"jobs"`         // of a workload
+	Arrivals    float64 `yaml:"arrivals"`     // jobs an interval
+	Length      float64 `yaml:"length"`       // intervals that a job takes alone
+	Crowding    float64 `yaml:"crowding"`     // what a job loses beside every two others, on top of the pairs
+	Slots       int     `yaml:"slots"`        // waiting jobs in an observation
+	Width       int     `yaml:"width"`        // of the policies' layers
+	Noise       float64 `yaml:"noise"`        // of measured speeds
+	First       int     `yaml:"first"`        // real episodes that rules play before the first round
+	Rounds      int     `yaml:"rounds"`       // of the closed loop, before the change
+	AfterRounds int     `yaml:"after_rounds"` // of the closed loop, after the change
+	// of learning without models; a quarter as many and one more after the change
+	FreeRounds   int      `yaml:"free_rounds"`
 	Episodes     int      `yaml:"episodes"`      // real episodes of a round
 	FreeEpisodes int      `yaml:"free_episodes"` // real episodes of a round without models
 	Adapting     int      `yaml:"adapting"`      // real episodes after the change, before the inner steps
@@ -42,13 +44,15 @@ type settings struct {
 	Ablations     []string `yaml:"ablations,flow"` // learners of another inner loop, of ablations()
 	AblationSeeds int      `yaml:"ablation_seeds"` // learners of each
 
-	PPO proximal `yaml:"ppo" json:",omitzero"` // the learner ppo; cells of it have these keys in their input, others have not
+	// the learner ppo; cells of it have these keys in their input, others have not
+	PPO proximal `yaml:"ppo" json:",omitzero"`
 
 	Poor   poor   `yaml:"poor" json:",omitzero"`   // the regime with poor models; no seeds = without it
 	Family family `yaml:"family" json:",omitzero"` // adapting on real episodes, without models; no seeds = without it
 }
 
-// proximal are the keys of the learner ppo. They are called as in the runs of an agent; settings.FreeRounds and FreeEpisodes are its budget.
+// proximal are the keys of the learner ppo. They are called as in the runs of an agent; settings.FreeRounds and
+// FreeEpisodes are its budget.
 type proximal struct {
 	LR          float64 `yaml:"lr"`            // of Adam
 	Epochs      int     `yaml:"epochs"`        // steps on the episodes of a round
@@ -68,8 +72,8 @@ func (p *proximal) into(c *maml.Config) {
 	c.EntCoef, c.KLCoef, c.MaxGradNorm = p.EntCoef, p.KLCoef, p.MaxGradNorm
 }
 
-// poor are the keys that differ in the regime with poor models: few real episodes in a larger cluster, jobs that crowd each
-// other, and two types that come with the change.
+// poor are the keys that differ in the regime with poor models: few real episodes in a larger cluster, jobs that crowd
+// each other, and two types that come with the change.
 type poor struct {
 	Seeds       int      `yaml:"seeds"`
 	Windows     int      `yaml:"windows"`
@@ -102,18 +106,23 @@ type family struct {
 // defaultSettings returns the values of keys that experiment.yaml leaves out.
 func defaultSettings() settings {
 	return settings{
-		Seeds: 5, FirstSeed: 1, Windows: 32, Servers: 6, GPUs: 8, Jobs: 40, Arrivals: 3, Length: 3, Slots: 5, Width: 32, Noise: 0.02,
-		First: 6, Rounds: 8, AfterRounds: 2, FreeRounds: 40, Episodes: 4, FreeEpisodes: 8, Adapting: 2, MetaSteps: 10, Before: 4, After: 8, Guide: 100,
+		Seeds: 5, FirstSeed: 1, Windows: 32, Servers: 6, GPUs: 8, Jobs: 40, Arrivals: 3, Length: 3, Slots: 5, Width: 32,
+		Noise: 0.02,
+		First: 6, Rounds: 8, AfterRounds: 2, FreeRounds: 40, Episodes: 4, FreeEpisodes: 8, Adapting: 2, MetaSteps: 10,
+		Before: 4, After: 8, Guide: 100,
 		Methods: methods(), AblationSeeds: 3,
-		PPO: proximal{LR: 1e-3, Epochs: 10, Clip: 0.2, Gamma: 0.99, Lambda: 0.95, EntCoef: 0.001, KLCoef: 5e-4, MaxGradNorm: 0.5, Imitation: 40},
+		PPO: proximal{LR: 1e-3, Epochs: 10, Clip: 0.2, Gamma: 0.99, Lambda: 0.95, EntCoef: 0.001, KLCoef: 5e-4,
+			MaxGradNorm: 0.5, Imitation: 40},
 	}
 }
 
 // Validate returns an error that names every fault of s, or nil.
 func (s *settings) Validate() error {
 	var l fault.List
-	counts(&l, "", 10_000, "seeds", s.Seeds, "first_seed", s.FirstSeed, "windows", s.Windows, "first", s.First, "rounds", s.Rounds, "after_rounds", s.AfterRounds,
-		"free_rounds", s.FreeRounds, "episodes", s.Episodes, "adapting", s.Adapting, "meta_steps", s.MetaSteps, "ablation_seeds", s.AblationSeeds)
+	counts(&l, "", 10_000, "seeds", s.Seeds, "first_seed", s.FirstSeed, "windows", s.Windows, "first", s.First, "rounds",
+		s.Rounds, "after_rounds", s.AfterRounds,
+		"free_rounds", s.FreeRounds, "episodes", s.Episodes, "adapting", s.Adapting, "meta_steps", s.MetaSteps,
+		"ablation_seeds", s.AblationSeeds)
 	counts(&l, "", 4096, "width", s.Width, "free_episodes", s.FreeEpisodes, "before", s.Before, "after", s.After)
 	l.Add(s.Guide >= 0 && s.Guide <= 10_000, "guide", s.Guide, "a whole number from 0 to 10000")
 	l.Join("", s.world().Validate()) // whose keys have the same names
@@ -124,10 +133,12 @@ func (s *settings) Validate() error {
 	c := maml.DefaultConfig()
 	s.PPO.into(&c)
 	l.Join("ppo", c.Validate())
-	l.Add(s.PPO.Imitation >= 0 && s.PPO.Imitation <= 10_000, "ppo.imitation", s.PPO.Imitation, "a whole number from 0 to 10000")
+	l.Add(s.PPO.Imitation >= 0 && s.PPO.Imitation <= 10_000, "ppo.imitation", s.PPO.Imitation,
+		"a whole number from 0 to 10000")
 	l.Add(s.PPO.Width >= 0 && s.PPO.Width <= 4096, "ppo.width", s.PPO.Width, "a whole number from 0 to 4096; 0 = width")
 	if p := &s.Poor; p.Seeds != 0 {
-		counts(&l, "poor.", 10_000, "seeds", p.Seeds, "windows", p.Windows, "first", p.First, "rounds", p.Rounds, "after_rounds", p.AfterRounds,
+		counts(&l, "poor.", 10_000, "seeds", p.Seeds, "windows", p.Windows, "first", p.First, "rounds", p.Rounds,
+			"after_rounds", p.AfterRounds,
 			"episodes", p.Episodes, "meta_steps", p.MetaSteps)
 		w := s.inPoor().world()
 		w.Noise = 0 // it is no key of poor
@@ -180,8 +191,10 @@ func (s *settings) width(method string) int {
 // inPoor returns the settings of the regime with poor models.
 func (s *settings) inPoor() *settings {
 	t, p := *s, &s.Poor
-	t.Seeds, t.Windows, t.Servers, t.GPUs, t.Jobs, t.Arrivals, t.Length = p.Seeds, p.Windows, p.Servers, p.GPUs, p.Jobs, p.Arrivals, p.Length
-	t.Crowding, t.Slots, t.First, t.Rounds, t.AfterRounds, t.Episodes = p.Crowding, p.Slots, p.First, p.Rounds, p.AfterRounds, p.Episodes
+	t.Seeds, t.Windows, t.Servers, t.GPUs, t.Jobs, t.Arrivals, t.Length = p.Seeds, p.Windows, p.Servers, p.GPUs, p.Jobs,
+		p.Arrivals, p.Length
+	t.Crowding, t.Slots, t.First, t.Rounds, t.AfterRounds, t.Episodes = p.Crowding, p.Slots, p.First, p.Rounds,
+		p.AfterRounds, p.Episodes
 	t.MetaSteps, t.Methods = p.MetaSteps, p.Methods
 	return &t
 }

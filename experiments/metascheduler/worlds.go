@@ -13,12 +13,15 @@ type regime struct {
 	usual, changed []float64
 }
 
-// theUsual has, after the change, a quarter more jobs in an interval, most of them of three types, five of six servers, and a
-// quarter more interference.
-var theUsual = regime{"usual", "stationary", "changed", nil, []float64{1.25, 1, 5.0 / 6, 1.25, 0, 0.1, 1, 0.1, 1, 0.1, 0.1, 0.1, 1}}
+// theUsual has, after the change, a quarter more jobs in an interval, most of them of three types, five of six servers,
+// and a quarter more interference.
+var theUsual = regime{"usual", "stationary", "changed", nil,
+	[]float64{1.25, 1, 5.0 / 6, 1.25, 0, 0.1, 1, 0.1, 1, 0.1, 0.1, 0.1, 1}}
 
-// thePoor has jobs of six types, after the change most of the two others, five of six servers, and a quarter more interference.
-var thePoor = regime{"poor", "poor", "poor, changed", []float64{1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 1, 1, 1}, []float64{1, 1, 5.0 / 6, 1.25, 0, 0.3, 1, 0.3, 0.3, 1, 0.3, 0.3, 0.3}}
+// thePoor has jobs of six types, after the change most of the two others, five of six servers, and a quarter more
+// interference.
+var thePoor = regime{"poor", "poor", "poor, changed", []float64{1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 1, 1, 1},
+	[]float64{1, 1, 5.0 / 6, 1.25, 0, 0.3, 1, 0.3, 0.3, 1, 0.3, 0.3, 0.3}}
 
 // worlds returns the two real environments of a regime.
 func (s *settings) worlds(g *regime) (usual, changed mbmpo.Real) {
@@ -40,8 +43,8 @@ func (s *settings) windows() []uint64 {
 	return out
 }
 
-// policy returns a function that makes policies with layers of the given width. They score every pair of a waiting job and a
-// server with the same small network.
+// policy returns a function that makes policies with layers of the given width. They score every pair of a waiting job
+// and a server with the same small network.
 func (s *settings) policy(r mbmpo.Real, width int, seed uint64) (func() (mbmpo.Model, error), error) {
 	e, err := r.Open()
 	if err != nil {

@@ -15,10 +15,12 @@ import (
 
 var update = flag.Bool("update", false, "pack the expected.csv of every experiment again")
 
-// largest is the size in bytes from which on the figures of an experiment are in the repository in their packed form alone.
+// largest is the size in bytes from which on the figures of an experiment are in the repository in their packed form
+// alone.
 const largest = 1 << 20
 
-// Binaries have the figures of every experiment in a sixth of the bytes. After a change of an expected.csv, -update packs it:
+// Binaries have the figures of every experiment in a sixth of the bytes. After a change of an expected.csv, -update
+// packs it:
 //
 //	go test ./experiments/papers -run TestPackedFiguresAreThoseOfTheFiles -update
 //
@@ -52,7 +54,8 @@ func TestPackedFiguresAreThoseOfTheFiles(t *testing.T) {
 			}
 		}
 		if packed, err := s.ExpectedCSV(); err != nil || !bytes.Equal(packed, text) {
-			t.Errorf("%s: expected.csv.zst is not expected.csv, packed (%v); go test ./experiments/papers -run TestPackedFiguresAreThoseOfTheFiles -update packs it", s.Name, err)
+			t.Errorf(
+				"%s: expected.csv.zst is not expected.csv, packed (%v); go test ./experiments/papers -run TestPackedFiguresAreThoseOfTheFiles -update packs it", s.Name, err)
 		}
 	}
 }

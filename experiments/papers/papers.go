@@ -58,7 +58,8 @@ func find(name string) (study.Study, error) {
 	return study.Study{}, fault.Mistakef("experiment %q is unknown, want one of %s", name, strings.Join(names, ", "))
 }
 
-// Run computes the cells of the study called name that opt.Dir does not keep yet, and returns the report. opt.Dir "" is Dir's.
+// Run computes the cells of the study called name that opt.Dir does not keep yet, and returns the report. opt.Dir "" is
+// Dir's.
 func Run(ctx context.Context, name string, opt study.Options) (*study.Report, error) {
 	s, err := find(name)
 	if err != nil {
@@ -68,7 +69,8 @@ func Run(ctx context.Context, name string, opt study.Options) (*study.Report, er
 		return nil, fault.Mistakef("workers: got %d, want 1 or more", opt.Plan.Workers)
 	}
 	if opt.Plan.Seeds < 0 || opt.Plan.Seeds > run.MaxSeeds {
-		return nil, fault.Mistakef("seeds: got %d, want 1 to %d, or 0 for the study's own number", opt.Plan.Seeds, run.MaxSeeds)
+		return nil, fault.Mistakef("seeds: got %d, want 1 to %d, or 0 for the study's own number", opt.Plan.Seeds,
+			run.MaxSeeds)
 	}
 	if d := opt.Plan.Data; d != "" {
 		if i, err := os.Stat(d); err != nil {
@@ -78,7 +80,8 @@ func Run(ctx context.Context, name string, opt study.Options) (*study.Report, er
 		}
 	}
 	if len(opt.Plan.Agents) > 0 && !s.PlaysAgents {
-		return nil, fault.Mistakef("%s %s=%s: experiment %s plays no agents but its own", fault.Key("agent"), opt.Plan.Agents[0].Where, opt.Plan.Agents[0].Dir, s.Name)
+		return nil, fault.Mistakef("%s %s=%s: experiment %s plays no agents but its own", fault.Key("agent"),
+			opt.Plan.Agents[0].Where, opt.Plan.Agents[0].Dir, s.Name)
 	}
 	if opt.Dir == "" {
 		opt.Dir = Dir(s.Name, opt.Plan.Quick)

@@ -30,10 +30,11 @@ func longestFirst(all []study.Study) []study.Study {
 	return slices.SortedStableFunc(slices.Values(all), func(a, b study.Study) int { return place(a) - place(b) })
 }
 
-// The quick form of every experiment gives the figures of its expected.csv to nine digits with AVX-512, the kernels of the
-// recorded run. With other kernels trained networks differ in the last bits, and the figures need only exist: all but a few, such as
-// the samples after which a gain was reached that another training does not reach. CLUSTERGYM_PAPERS_DATA names a folder of recorded
-// workloads: then the experiments with figures of "quick --data" are run with it.
+// The quick form of every experiment gives the figures of its expected.csv to nine digits with AVX-512, the kernels of
+// the recorded run. With other kernels trained networks differ in the last bits, and the figures need only exist: all
+// but a few, such as the samples after which a gain was reached that another training does not reach.
+// CLUSTERGYM_PAPERS_DATA names a folder of recorded workloads: then the experiments with figures of "quick --data" are
+// run with it.
 func TestQuickFormsGiveTheFiguresThatAreWrittenDown(t *testing.T) {
 	if os.Getenv("CLUSTERGYM_PAPERS") == "" {
 		t.Skip("takes minutes: make papers sets CLUSTERGYM_PAPERS")
@@ -48,7 +49,8 @@ func TestQuickFormsGiveTheFiguresThatAreWrittenDown(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel() // an experiment for each processor: alone, each would leave one idle while its longest cell ends
 			dir := filepath.Join(t.TempDir(), "out")
-			r, err := study.Run(t.Context(), s, study.Options{Plan: study.Plan{Quick: true, Data: data, Workers: 1}, Dir: dir, Say: t.Logf})
+			r, err := study.Run(t.Context(), s,
+				study.Options{Plan: study.Plan{Quick: true, Data: data, Workers: 1}, Dir: dir, Say: t.Logf})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,8 +17,8 @@ var forms = []study.Plan{{Quick: true}, {}, {Quick: true, Data: "traces"}, {Data
 // underHeader matches the line between the header of a table and its rows.
 var underHeader = regexp.MustCompile(`(?m)^-+( +-+)*$`)
 
-// A reader's terminal has 120 columns, and no table is so wide that it is written in several blocks. CLUSTERGYM_LOOK names a folder
-// that gets the reports, so that people can look at them without computing anything.
+// A reader's terminal has 120 columns, and no table is so wide that it is written in several blocks. CLUSTERGYM_LOOK
+// names a folder that gets the reports, so that people can look at them without computing anything.
 func TestRecordedTablesFitATerminal(t *testing.T) {
 	for _, s := range All() {
 		for _, p := range forms {

@@ -12,8 +12,8 @@ import (
 	"clustergym/lab/workload"
 )
 
-// Handlers returns what a worker can do, by the kind of the task: cells of studies, trainings, and games of evaluations. data is
-// the folder of recorded workloads on this machine, "" = none.
+// Handlers returns what a worker can do, by the kind of the task: cells of studies, trainings, and games of
+// evaluations. data is the folder of recorded workloads on this machine, "" = none.
 func Handlers(data string) map[string]workqueue.Handler {
 	return map[string]workqueue.Handler{
 		study.CellKind:  unquoted(study.Handler(find, data)),

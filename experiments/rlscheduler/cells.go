@@ -20,7 +20,8 @@ const (
 )
 
 // rules are the rules that are played, as the tables show them.
-var rules = []string{"fcfs", "wfp3-rlscheduler", "unicep-rlscheduler", "sjf", "f1", "f2", "f3", "f4", "smallest", "smallest-area", "wfp3", "unicep"}
+var rules = []string{"fcfs", "wfp3-rlscheduler", "unicep-rlscheduler", "sjf", "f1", "f2", "f3", "f4", "smallest",
+	"smallest-area", "wfp3", "unicep"}
 
 // tuneSeed and searchSeed decide the draws.
 const tuneSeed, searchSeed = 1, 1

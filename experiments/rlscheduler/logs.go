@@ -112,9 +112,10 @@ func freshFiles(p study.Plan) ([]string, error) {
 	return all, nil
 }
 
-// windows returns the windows of a set of log o, whose jobs are jobs. A generated log's fresh windows are generated alike, with
-// other seeds; those of a recorded log are cut from files.
-func (s *settings) windows(ctx context.Context, o *logSettings, jobs []peer.Job, set string, files []string) (all []window, err error) {
+// windows returns the windows of a set of log o, whose jobs are jobs. A generated log's fresh windows are generated
+// alike, with other seeds; those of a recorded log are cut from files.
+func (s *settings) windows(ctx context.Context, o *logSettings, jobs []peer.Job, set string,
+	files []string) (all []window, err error) {
 	whole := [][]peer.Job{jobs[:training]}
 	switch set {
 	case published:
@@ -141,7 +142,8 @@ func (s *settings) windows(ctx context.Context, o *logSettings, jobs []peer.Job,
 				return nil, err
 			}
 			for at := 0; at+length <= len(log); at += length {
-				all = append(all, window{name: fmt.Sprintf("%s %d", filepath.Base(f), at), jobs: log[at : at+length], apart: true, pool: whole})
+				all = append(all,
+					window{name: fmt.Sprintf("%s %d", filepath.Base(f), at), jobs: log[at : at+length], apart: true, pool: whole})
 			}
 		}
 		if o.File != "" {

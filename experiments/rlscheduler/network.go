@@ -54,8 +54,8 @@ type trained struct {
 	on      string           // the workload of its run
 	longest time.Duration    // the largest run time that it was trained on
 	jobs    int              // of its training part
-	// scale holds the jobs of its training part as this machine has them. Observations are scaled by their maxima, whatever log
-	// is played.
+	// scale holds the jobs of its training part as this machine has them. Observations are scaled by their maxima,
+	// whatever log is played.
 	scale []traces.Job
 }
 
@@ -76,11 +76,14 @@ func (s *settings) trained(p study.Plan) ([]*trained, error) {
 		}
 		switch {
 		case slices.Contains(absent, a.Where):
-			return nil, fault.Mistakef("%s %s=%s: log %s is not at hand; %s names the folder that has it", fault.Key("agent"), a.Where, a.Dir, a.Where, fault.Key("data"))
+			return nil, fault.Mistakef("%s %s=%s: log %s is not at hand; %s names the folder that has it", fault.Key("agent"),
+				a.Where, a.Dir, a.Where, fault.Key("data"))
 		case !slices.Contains(names, a.Where):
-			return nil, fault.Mistakef("%s %s=%s: log %q is unknown, want %s", fault.Key("agent"), a.Where, a.Dir, a.Where, nearest.OneOf(a.Where, names))
+			return nil, fault.Mistakef("%s %s=%s: log %q is unknown, want %s", fault.Key("agent"), a.Where, a.Dir, a.Where,
+				nearest.OneOf(a.Where, names))
 		case slices.ContainsFunc(all, func(t *trained) bool { return t.log == a.Where }):
-			return nil, fault.Mistakef("%s %s=%s: log %s has an agent already, want one for each log", fault.Key("agent"), a.Where, a.Dir, a.Where)
+			return nil, fault.Mistakef("%s %s=%s: log %s has an agent already, want one for each log", fault.Key("agent"),
+				a.Where, a.Dir, a.Where)
 		}
 		t, err := open(p, a, &logs[slices.Index(names, a.Where)])
 		if err != nil {
@@ -122,13 +125,16 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 	case !settings.Peer:
 		return nil, fault.Mistakef("it was trained with env.peer: false, want true: another machine than RLScheduler's")
 	case est.Mode != sim.EstimateExact && est.Mode != sim.EstimateTrace:
-		return nil, fault.Mistakef("it was trained with env.estimates: %s, want exact or trace: requests are known here", settings.Estimates)
+		return nil, fault.Mistakef("it was trained with env.estimates: %s, want exact or trace: requests are known here",
+			settings.Estimates)
 	case settings.Forecast.Shown(est):
-		return nil, fault.Mistakef("it was trained with env.forecast: %s, want auto or off: this machine shows no forecasts", settings.Forecast)
+		return nil, fault.Mistakef("it was trained with env.forecast: %s, want auto or off: this machine shows no forecasts",
+			settings.Forecast)
 	}
 	named := cfg.Trace.File
 	if p.Sent() {
-		// The run's configuration is another machine's. Its trace can only be the log, which is among this machine's workloads.
+		// The run's configuration is another machine's. Its trace can only be the log, which is among this machine's
+		// workloads.
 		names := map[string]string{}
 		if named != "" && log.File != "" && filepath.Base(named) == filepath.Base(log.File) {
 			cfg.Trace.File, names[brought.Trace] = log.File, filepath.Base(named)
@@ -151,10 +157,12 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 	for _, j := range world.Workload.Windows.Jobs(traces.Training) {
 		asked := est.OfJob(&j)
 		if user, err := strconv.Atoi(j.User); j.MemBytes > 0 || err == nil && user > 0 {
-			return nil, fault.Mistakef("the jobs that it was trained on have users or memory, which the jobs of this machine have not")
+			return nil,
+				fault.Mistakef("the jobs that it was trained on have users or memory, which the jobs of this machine have not")
 		}
 		t.longest = max(t.longest, asked)
-		t.scale = append(t.scale, traces.Job{ID: j.ID, Submit: j.Submit, Work: asked, Estimate: asked, GPUs: j.GPUs, GPUMilli: 1000})
+		t.scale = append(t.scale,
+			traces.Job{ID: j.ID, Submit: j.Submit, Work: asked, Estimate: asked, GPUs: j.GPUs, GPUMilli: 1000})
 	}
 	t.jobs = len(t.scale)
 	e, err := t.open(modes[0], nil)
@@ -177,8 +185,8 @@ func (t *trained) identity() map[string]any {
 	}
 }
 
-// open returns the environment of the agent's run over windows, at this machine: requests as the rules know them, back-filling as mode
-// says, and the scales of the training.
+// open returns the environment of the agent's run over windows, at this machine: requests as the rules know them,
+// back-filling as mode says, and the scales of the training.
 func (t *trained) open(mode string, windows windowsOf) (*queuerank.Env, error) {
 	c := t.env
 	c.Window, c.Load, c.Filter, c.MaxGPUs, c.Backfill = length, 0, false, procs, "none"
@@ -211,9 +219,10 @@ func simulated(jobs []peer.Job) []traces.Job {
 	return all
 }
 
-// play returns the bounded slowdown in each window with the best action, and by draw and window with actions drawn from the
-// softmax. An agent that has no softmax has no draws.
-func (t *trained) play(ctx context.Context, workers, draws int, mode string, windows []window) (best []float64, drawn [][]float64, err error) {
+// play returns the bounded slowdown in each window with the best action, and by draw and window with actions drawn from
+// the softmax. An agent that has no softmax has no draws.
+func (t *trained) play(ctx context.Context, workers, draws int, mode string,
+	windows []window) (best []float64, drawn [][]float64, err error) {
 	jobs := make(windowsOf, len(windows))
 	for i := range windows {
 		jobs[i] = simulated(windows[i].jobs)
@@ -301,6 +310,8 @@ func deviation(x []float64) float64 {
 
 // said describes the agent for the notes of the report.
 func (t *trained) said(draws int) string {
-	return fmt.Sprintf("network and network-drawn on %s: %s, trained on %d jobs of %s. The second is the mean of %d plays that draw from its softmax. Its requests are divided by %d s, the longest run time of those jobs, in every log.",
+	return fmt.Sprintf(
+		"network and network-drawn on %s: %s, trained on %d jobs of %s. The second is the mean of %d plays that draw from "+
+			"its softmax. Its requests are divided by %d s, the longest run time of those jobs, in every log.",
 		t.log, t.found.Name, t.jobs, t.on, draws, int64(t.longest/time.Second))
 }

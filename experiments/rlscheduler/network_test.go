@@ -46,8 +46,8 @@ func tinyAgent(t *testing.T) string {
 	return dir
 }
 
-// crowded returns a window in which more jobs wait than there are slots, and whose longest job is longer than any that the agent
-// was trained on.
+// crowded returns a window in which more jobs wait than there are slots, and whose longest job is longer than any that
+// the agent was trained on.
 func crowded(longest int64) []peer.Job {
 	var jobs []peer.Job
 	for i := range 220 {
@@ -55,13 +55,14 @@ func crowded(longest int64) []peer.Job {
 		if i%50 == 7 {
 			run = longest + 1000*int64(i)
 		}
-		jobs = append(jobs, peer.Job{ID: fmt.Sprint(i), Submit: 1000 + int64(i/3), Run: run, Request: run, Procs: int32(1 + i*29%128)})
+		jobs = append(jobs,
+			peer.Job{ID: fmt.Sprint(i), Submit: 1000 + int64(i/3), Run: run, Request: run, Procs: int32(1 + i*29%128)})
 	}
 	return jobs
 }
 
-// What the study plays is the play of the checkpoint in QueueRank-v1 as its run had it, decision by decision, and on the peer's
-// machine with the peer's observations.
+// What the study plays is the play of the checkpoint in QueueRank-v1 as its run had it, decision by decision, and on
+// the peer's machine with the peer's observations.
 func TestANetworkPlaysAsInQueueRank(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")
@@ -95,7 +96,8 @@ func TestANetworkPlaysAsInQueueRank(t *testing.T) {
 		if mode == "yes" {
 			c.Backfill = "easy"
 		}
-		e, err := program.New(queuerank.ID, program.FromOlder(c), cluster.Spec{Pool: procs}, windowsOf{simulated(jobs)}, training, traces.Training)
+		e, err := program.New(queuerank.ID, program.FromOlder(c), cluster.Spec{Pool: procs}, windowsOf{simulated(jobs)},
+			training, traces.Training)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +130,8 @@ func TestANetworkPlaysAsInQueueRank(t *testing.T) {
 			}
 			k := int(action.Disc[0])
 			if id := e.View().Trace(e.Slots()[k]).ID; id != m.Job(slots[k]).ID {
-				t.Fatalf("back-filling %s, job %d: job %s, QueueRank has %s in that slot", mode, m.Started(), m.Job(slots[k]).ID, id)
+				t.Fatalf("back-filling %s, job %d: job %s, QueueRank has %s in that slot", mode, m.Started(), m.Job(slots[k]).ID,
+					id)
 			}
 			m.Commit(slots[k])
 			if err := e.Step(t.Context(), env.Action{Disc: action.Disc}, ts); err != nil {
@@ -177,20 +180,24 @@ func TestTheRowsOfANetwork(t *testing.T) {
 		}
 		for _, policy := range []string{network, drawn} {
 			for _, set := range []string{"held-out", "fresh"} {
-				v, _, ok := r.Results.Find(set, map[string]string{"log": "generated", "back-filling": "yes", "policy": policy}, "bounded slowdown")
+				v, _, ok := r.Results.Find(set, map[string]string{"log": "generated", "back-filling": "yes", "policy": policy},
+					"bounded slowdown")
 				if !ok || v.Value < 1 || v.Units != 2 {
 					t.Errorf("%s, %s: %+v", set, policy, v)
 				}
 			}
 		}
-		if v, _, ok := r.Results.Find("held-out", map[string]string{"log": "generated", "back-filling": "no", "policy": drawn}, "± of a draw"); !ok || v.Value <= 0 {
+		if v, _,
+			ok := r.Results.Find("held-out", map[string]string{"log": "generated", "back-filling": "no", "policy": drawn},
+			"± of a draw"); !ok || v.Value <= 0 {
 			t.Errorf("the spread of draws: %+v", v)
 		}
 		var text strings.Builder
 		if err := r.WriteTable(&text); err != nil {
 			t.Fatal(err)
 		}
-		if want := "network and network-drawn on generated: ppo:tiny@512, trained on 1050 jobs of"; !strings.Contains(text.String(), want) {
+		if want := "network and network-drawn on generated: ppo:tiny@512, trained on 1050 jobs of"; !strings.Contains(
+			text.String(), want) {
 			t.Errorf("%s\n%q is missing", text.String(), want)
 		}
 	}
@@ -231,20 +238,27 @@ func TestAgentsThatCannotPlay(t *testing.T) {
 		{"generated", t.TempDir(), "is neither a checkpoint (no manifest.json) nor a run directory (no config.yaml)"},
 		{"generatde", good, `log "generatde" is unknown, want one of generated; did you mean generated?`},
 		{"Lublin-1", good, "log Lublin-1 is not at hand; data names the folder that has it"},
-		{"generated", edited(func(c *config.Config) { *c = other }), "it was trained in JobSelect-v1, want RLScheduler-v1, or QueueRank-v1 with env.peer: true"},
-		{"generated", edited(func(c *config.Config) { own(c).Peer = false }), "it was trained with env.peer: false, want true"},
-		{"generated", edited(func(c *config.Config) { own(c).Estimates = sim.MustEstimates("noisy:1") }), "it was trained with env.estimates: noisy:1, want exact or trace"},
-		{"generated", edited(func(c *config.Config) { c.Cluster = "pool:128" }), "it was trained on 128 processors, want 256"},
-		{"generated", edited(func(c *config.Config) { c.PPO.Network.Branches[0].Dense = []int{31, 16} }), "does not fit this environment"},
+		{"generated", edited(func(c *config.Config) { *c = other }),
+			"it was trained in JobSelect-v1, want RLScheduler-v1, or QueueRank-v1 with env.peer: true"},
+		{"generated", edited(func(c *config.Config) { own(c).Peer = false }),
+			"it was trained with env.peer: false, want true"},
+		{"generated", edited(func(c *config.Config) { own(c).Estimates = sim.MustEstimates("noisy:1") }),
+			"it was trained with env.estimates: noisy:1, want exact or trace"},
+		{"generated", edited(func(c *config.Config) { c.Cluster = "pool:128" }),
+			"it was trained on 128 processors, want 256"},
+		{"generated", edited(func(c *config.Config) { c.PPO.Network.Branches[0].Dense = []int{31, 16} }),
+			"does not fit this environment"},
 	} {
 		_, err := s.cells(study.Plan{Quick: true, Agents: []study.Agent{{Where: c.where, Dir: c.dir}}})
 		var input *fault.Mistake
-		if !errors.As(err, &input) || !strings.HasPrefix(err.Error(), fmt.Sprintf("agent %s=%s: ", c.where, c.dir)) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if !errors.As(err, &input) || !strings.HasPrefix(err.Error(), fmt.Sprintf("agent %s=%s: ", c.where, c.dir)) ||
+			!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
 	twice := []study.Agent{{Where: "generated", Dir: good}, {Where: "generated", Dir: good}}
-	if _, err := s.cells(study.Plan{Quick: true, Agents: twice}); err == nil || !strings.Contains(err.Error(), "log generated has an agent already") {
+	if _, err := s.cells(study.Plan{Quick: true, Agents: twice}); err == nil ||
+		!strings.Contains(err.Error(), "log generated has an agent already") {
 		t.Errorf("two agents for a log: %v", err)
 	}
 }

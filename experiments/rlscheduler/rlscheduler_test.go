@@ -39,7 +39,8 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	var first []byte
 	for _, workers := range []int{1, 3} {
 		dir := t.TempDir()
-		r, err := study.Run(t.Context(), studyWith(small), study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
+		r, err := study.Run(t.Context(), studyWith(small),
+			study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +55,8 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 		}
 		for _, mode := range modes {
 			for _, policy := range []string{tuned, state, search, "f1", "smallest-area"} {
-				v, _, ok := r.Results.Find("fresh", map[string]string{"log": "generated", "back-filling": mode, "policy": policy}, "bounded slowdown")
+				v, _, ok := r.Results.Find("fresh", map[string]string{"log": "generated", "back-filling": mode, "policy": policy},
+					"bounded slowdown")
 				if !ok || v.Value < 1 || v.Units != 2 {
 					t.Errorf("fresh logs, back-filling %s, %s: %+v", mode, policy, v)
 				}
@@ -70,7 +72,8 @@ func TestTheReportIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// The ten windows that do not overlap, and the pools of futures, which are apart from the window and from the jobs for tests.
+// The ten windows that do not overlap, and the pools of futures, which are apart from the window and from the jobs for
+// tests.
 func TestWindowsAndPools(t *testing.T) {
 	if got, want := apart(), []int{1981, 3316, 5228, 7085, 8850}; !slices.Equal(got, want) {
 		t.Errorf("windows that do not overlap: %v, want %v", got, want)
@@ -119,7 +122,8 @@ func TestTheFolderOfData(t *testing.T) {
 		t.Fatal(err)
 	}
 	var input *fault.Mistake
-	if _, err := s.cells(study.Plan{Data: t.TempDir()}); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has none of swf") {
+	if _, err := s.cells(study.Plan{Data: t.TempDir()}); !errors.As(err, &input) ||
+		!strings.Contains(err.Error(), "it has none of swf") {
 		t.Errorf("an empty folder: %v", err)
 	}
 	// A log that is too short is the user's mistake.
@@ -139,7 +143,8 @@ func TestTheFolderOfData(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := logSettings{Name: "Lublin-1", File: file}
-	if _, err := o.load(t.Context()); !errors.As(err, &input) || !strings.Contains(err.Error(), "log Lublin-1: 50 of its jobs fit 256 processors, want 10000 or more") {
+	if _, err := o.load(t.Context()); !errors.As(err, &input) ||
+		!strings.Contains(err.Error(), "log Lublin-1: 50 of its jobs fit 256 processors, want 10000 or more") {
 		t.Errorf("a short log: %v", err)
 	}
 	// Files of fresh logs are cut into windows that do not overlap.
@@ -217,8 +222,8 @@ func (w jobsOf) At(traces.Part, uint64, int) (warm, counted []traces.Job, first 
 	return nil, w, 0, nil
 }
 
-// The small machine and QueueRank-v1 with peer agree on every decision, observation and score of random play, on generated jobs
-// of which many are submitted in one second.
+// The small machine and QueueRank-v1 with peer agree on every decision, observation and score of random play, on
+// generated jobs of which many are submitted in one second.
 func TestTheMachineIsQueueRank(t *testing.T) {
 	for seed := range uint64(6) {
 		r := rng.Stream(seed, "test/rlscheduler")
@@ -227,7 +232,9 @@ func TestTheMachineIsQueueRank(t *testing.T) {
 		for i := range 400 {
 			at += r.IntN(3) * r.IntN(40)
 			run := 1 + r.IntN(1+r.IntN(3000))
-			log = append(log, traces.Job{ID: fmt.Sprint(i), Submit: time.Duration(at) * time.Second, Work: time.Duration(run) * time.Second, Estimate: time.Duration(run) * time.Second, GPUs: 1 + r.IntN(64), GPUMilli: 1000})
+			log = append(log,
+				traces.Job{ID: fmt.Sprint(i), Submit: time.Duration(at) * time.Second, Work: time.Duration(run) * time.Second,
+					Estimate: time.Duration(run) * time.Second, GPUs: 1 + r.IntN(64), GPUMilli: 1000})
 		}
 		jobs := peer.Jobs(log, procs)
 		for _, backfill := range []string{"none", "easy"} {
@@ -251,7 +258,8 @@ func TestTheMachineIsQueueRank(t *testing.T) {
 			for step := 0; !m.Done(); step++ {
 				slots := o.Look(m)
 				if len(slots) != len(e.Slots()) || m.Waiting() != e.Waiting() {
-					t.Fatalf("seed %d, step %d: %d of %d jobs are visible, QueueRank has %d of %d", seed, step, len(slots), m.Waiting(), len(e.Slots()), e.Waiting())
+					t.Fatalf("seed %d, step %d: %d of %d jobs are visible, QueueRank has %d of %d", seed, step, len(slots),
+						m.Waiting(), len(e.Slots()), e.Waiting())
 				}
 				for k, place := range slots {
 					if o.Row(m, m.Job(place), row); !slices.Equal(row, ts.Obs[8*k:8*k+8]) {

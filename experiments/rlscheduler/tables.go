@@ -8,8 +8,9 @@ import (
 	"clustergym/experiments/study"
 )
 
-// theirs are the means of RLScheduler's trained agents in the ten windows: the figure that its program prints, which is one draw
-// from its softmax, then the mean and standard deviation of such a mean over 100 draws, and the best action always.
+// theirs are the means of RLScheduler's trained agents in the ten windows: the figure that its program prints, which is
+// one draw from its softmax, then the mean and standard deviation of such a mean over 100 draws, and the best action
+// always.
 var theirs = map[string]string{
 	"Lublin-1 no": "254.67; 267.4 ± 12.4; 250.50", "Lublin-1 yes": "58.64; 60.8 ± 3.7; 58.43",
 	"Lublin-2 no": "724.51; 697.7 ± 36.0; 640.68", "Lublin-2 yes": "118.79; 111.7 ± 8.0; 98.88",

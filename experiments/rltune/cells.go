@@ -21,17 +21,18 @@ import (
 
 // Policies of the tables, beside the bases.
 const (
-	itself    = "base"                    // the base policy
-	best      = "best base"               // the base with the least mean wait on validation windows
-	placed    = "base, programme"         // the integer programme places, nothing is learned
-	easy      = "base, EASY"              // jobs are back-filled, nothing is learned
-	fits      = "first fit, programme"    // by hand: the first job of the queue that can start, or the first
-	smallest  = "smallest fit, programme" // by hand: the job of the fewest GPUs that can start, or of the fewest
-	learned   = "agent"                   // RLTune's: the network chooses, the integer programme places
-	unplaced  = "agent, first way"        // placed as base policies are
-	filled    = "agent, EASY"             // jobs are back-filled while the chosen one is held
-	uniform   = "random, programme"
-	elsewhere = "skip, any nodes" // commits to no job: every job that fits starts, in the order of the base, on as many nodes as it finds GPUs
+	itself   = "base"                    // the base policy
+	best     = "best base"               // the base with the least mean wait on validation windows
+	placed   = "base, programme"         // the integer programme places, nothing is learned
+	easy     = "base, EASY"              // jobs are back-filled, nothing is learned
+	fits     = "first fit, programme"    // by hand: the first job of the queue that can start, or the first
+	smallest = "smallest fit, programme" // by hand: the job of the fewest GPUs that can start, or of the fewest
+	learned  = "agent"                   // RLTune's: the network chooses, the integer programme places
+	unplaced = "agent, first way"        // placed as base policies are
+	filled   = "agent, EASY"             // jobs are back-filled while the chosen one is held
+	uniform  = "random, programme"
+	// commits to no job: every job that fits starts, in the order of the base, on as many nodes as it finds GPUs
+	elsewhere = "skip, any nodes"
 )
 
 // handmade are the policies that are played beside agents.
@@ -45,7 +46,8 @@ func (s *settings) config(w *world, rung string, b base, seed int, path string) 
 	c := s.Agent
 	c.Cluster, c.Seed = w.Cluster, uint64(seed)
 	c.Trace.File, c.Trace.Format = path, workload.FormatCSV
-	c.Env.Args = append(slices.Clone(c.Env.Args), fmt.Sprintf("window=%d", w.Window), fmt.Sprintf("load=%g", w.Load), "base="+b.order, "estimates="+rung)
+	c.Env.Args = append(slices.Clone(c.Env.Args), fmt.Sprintf("window=%d", w.Window), fmt.Sprintf("load=%g", w.Load),
+		"base="+b.order, "estimates="+rung)
 	c.Train.Steps = s.Steps
 	c.PPO.Steps = min(c.PPO.Steps, w.Window)
 	every := s.Steps / 10
@@ -54,8 +56,8 @@ func (s *settings) config(w *world, rung string, b base, seed int, path string) 
 	return c, nil
 }
 
-// cells returns the study's units of work: for each workload its jobs, the bases, trainings, and what is played on the queue of each base
-// that has agents.
+// cells returns the study's units of work: for each workload its jobs, the bases, trainings, and what is played on the
+// queue of each base that has agents.
 func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	worlds, _, err := s.given(p)
 	if err != nil {
@@ -133,7 +135,8 @@ func (s *settings) cellsOf(w *world) ([]study.Cell, error) {
 				all = append(all, trainCell(key, with("config", string(text)), source, cfg))
 			}
 			all = append(all, study.Cell{
-				Key: fmt.Sprintf("play/%s/%s/%s", w.Name, rung, name), Input: with("policies", handmade), After: append([]string{source, chosen}, trained...),
+				Key: fmt.Sprintf("play/%s/%s/%s", w.Name, rung,
+					name), Input: with("policies", handmade), After: append([]string{source, chosen}, trained...),
 				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
 					var runs []string
 					for _, key := range trained {
@@ -154,12 +157,13 @@ func trainKey(w *world, rung string, of base, seed int) string {
 
 // trainCell returns the cell that trains an agent by cfg on the jobs that the cell source has written.
 func trainCell(key string, input any, source string, cfg config.Config) study.Cell {
-	return study.Cell{Key: key, Input: input, After: []string{source}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-		cfg := cfg
-		cfg.Trace.File = filepath.Join(b.WorkOf(source), traceFile)
-		_, err := cell.Train(ctx, b, cfg, nil)
-		return nil, err
-	}}
+	return study.Cell{Key: key, Input: input, After: []string{source},
+		Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+			cfg := cfg
+			cfg.Trace.File = filepath.Join(b.WorkOf(source), traceFile)
+			_, err := cell.Train(ctx, b, cfg, nil)
+			return nil, err
+		}}
 }
 
 // describe returns what the jobs of w are like. There is at least one.

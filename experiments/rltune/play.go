@@ -104,7 +104,8 @@ func episode(split string, i int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(rng.Hash("rltune/windows"), i), Window: i, Split: split}
 }
 
-// player plays an episode to its end. m watches the environment; a player that plays on a machine of its own lets m observe that one.
+// player plays an episode to its end. m watches the environment; a player that plays on a machine of its own lets m
+// observe that one.
 type player func(ctx context.Context, ep env.Episode, m *measure) error
 
 // maker makes a player of an environment.
@@ -112,24 +113,26 @@ type maker func(e *queuerank.Env) (player, error)
 
 // windows plays the policy of maker's players on all windows of a part of w, and returns their rows.
 func windows(
-	ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, table string, labels map[string]string, maker maker,
+	ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, table string, labels map[string]string,
+	maker maker,
 ) ([]study.Row, error) {
 	split := env.SplitTest
 	if part == traces.Validation {
 		split = env.SplitValidation
 	}
-	out, err := arena.EachWindow(ctx, w, part, math.MaxInt, b.Workers, func(on sched.Arena) (func(i int) ([]study.Row, error), error) {
-		e := on.(*queuerank.Env)
-		play, err := maker(e)
-		return func(i int) ([]study.Row, error) {
-			var m measure
-			e.Watch(&m)
-			if err := play(ctx, episode(split, i), &m); err != nil {
-				return nil, fmt.Errorf("%v: %w", labels, err)
-			}
-			return m.rows(table, study.With(labels, "window", i), w.Settings.(*queuerank.Config).Window, w.GPUs)
-		}, err
-	})
+	out, err := arena.EachWindow(ctx, w, part, math.MaxInt, b.Workers,
+		func(on sched.Arena) (func(i int) ([]study.Row, error), error) {
+			e := on.(*queuerank.Env)
+			play, err := maker(e)
+			return func(i int) ([]study.Row, error) {
+				var m measure
+				e.Watch(&m)
+				if err := play(ctx, episode(split, i), &m); err != nil {
+					return nil, fmt.Errorf("%v: %w", labels, err)
+				}
+				return m.rows(table, study.With(labels, "window", i), w.Settings.(*queuerank.Config).Window, w.GPUs)
+			}, err
+		})
 	return slices.Concat(out...), err
 }
 
@@ -203,7 +206,8 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *world, rung
 }
 
 // playAll plays on the queue of a base what is made by hand, and the agents that were trained in runs.
-func (s *settings) playAll(ctx context.Context, b *study.Bench, w *world, rung string, of base, path string, runs []string) ([]study.Row, error) {
+func (s *settings) playAll(ctx context.Context, b *study.Bench, w *world, rung string, of base, path string,
+	runs []string) ([]study.Row, error) {
 	made, err := s.load(ctx, w, rung, of, path)
 	if err != nil {
 		return nil, err
@@ -255,7 +259,8 @@ func (s *settings) playAll(ctx context.Context, b *study.Bench, w *world, rung s
 		if err := play(unplaced, k+1, first, acting(dir)); err != nil {
 			return nil, err
 		}
-		if err := play(filled, k+1, func(c *queuerank.Config) { c.RLTune, c.Backfill = "programme", "easy" }, acting(dir)); err != nil {
+		if err := play(filled, k+1, func(c *queuerank.Config) { c.RLTune, c.Backfill = "programme", "easy" },
+			acting(dir)); err != nil {
 			return nil, err
 		}
 	}

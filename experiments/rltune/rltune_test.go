@@ -61,7 +61,8 @@ func TestSettingsAreInOrder(t *testing.T) {
 	}
 }
 
-// Generated workloads depend on their number of jobs alone, run on their clusters, and users have run times of their own.
+// Generated workloads depend on their number of jobs alone, run on their clusters, and users have run times of their
+// own.
 func TestGeneratedWorkloads(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(generators)); !slices.Equal(got, slices.Sorted(slices.Values(generated()))) {
 		t.Errorf("generators %v", got)
@@ -93,7 +94,8 @@ func TestGeneratedWorkloads(t *testing.T) {
 		users := map[string]bool{}
 		for k := range jobs {
 			j := &jobs[k]
-			if _, ok := c.Request(j); !ok || j.Submit < last || j.Work < time.Second || j.GPUs > widest || fmt.Sprint(*j) != fmt.Sprint(again[k]) {
+			if _, ok := c.Request(j); !ok || j.Submit < last || j.Work < time.Second || j.GPUs > widest ||
+				fmt.Sprint(*j) != fmt.Sprint(again[k]) {
 				t.Fatalf("%s: job %d is %+v, and then %+v", w.Name, k, *j, again[k])
 			}
 			last = j.Submit
@@ -113,13 +115,16 @@ func TestTheStudyInSmall(t *testing.T) {
 	r, _ := studytest.Small(t, studyWith(smallSettings), "delay-exact-helios-like")
 	for _, rung := range rungs {
 		for _, base := range []string{"fcfs", "sjf"} {
-			v, _, ok := r.Results.Find("delay-"+rung, map[string]string{"workload": "pai-like", "base": base, "policy": itself}, "wait (h)")
+			v, _, ok := r.Results.Find("delay-"+rung, map[string]string{"workload": "pai-like", "base": base, "policy": itself},
+				"wait (h)")
 			o, _, also := r.Results.Find("bases-"+rung, map[string]string{"workload": "pai-like", "policy": base}, "wait (h)")
 			if !ok || !also || v.Value != o.Value {
 				t.Errorf("%s, %s: the base waits %v h, and %v h among the bases", rung, base, v.Value, o.Value)
 			}
 			for _, policy := range append([]string{learned, unplaced, filled, best}, handmade...) {
-				if v, _, ok := r.Results.Find("jct-"+rung, map[string]string{"workload": "pai-like", "base": base, "policy": policy}, "JCT (h)"); !ok || !(v.Value > 0) {
+				if v, _,
+					ok := r.Results.Find("jct-"+rung, map[string]string{"workload": "pai-like", "base": base, "policy": policy},
+					"JCT (h)"); !ok || !(v.Value > 0) {
 					t.Errorf("%s, %s: no %s", rung, base, policy)
 				}
 			}
@@ -132,10 +137,12 @@ func TestWorkloadsWithoutTheirFileAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, absent, err := s.given(study.Plan{}); err != nil || len(all) != 3 || !slices.Equal(absent, []string{"Philly"}) {
+	if all, absent, err := s.given(study.Plan{}); err != nil || len(all) != 3 ||
+		!slices.Equal(absent, []string{"Philly"}) {
 		t.Errorf("%d workloads, without %v, %v", len(all), absent, err)
 	}
-	if _, _, err := s.given(study.Plan{Data: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "it has none of "+filepath.Join("philly", "philly_jobs.csv.gz")) {
+	if _, _, err := s.given(study.Plan{Data: t.TempDir()}); err == nil ||
+		!strings.Contains(err.Error(), "it has none of "+filepath.Join("philly", "philly_jobs.csv.gz")) {
 		t.Errorf("an empty folder: %v", err)
 	}
 	dir := t.TempDir()
@@ -143,14 +150,17 @@ func TestWorkloadsWithoutTheirFileAreLeftOut(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,2,132.0,11cb48\n"), 0o600); err != nil {
+	if err := os.WriteFile(path,
+		[]byte("timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,2,132.0,11cb48\n"), 0o600); err !=
+		nil {
 		t.Fatal(err)
 	}
 	all, _, err := s.given(study.Plan{Data: dir})
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%d workloads, %v", len(all), err)
 	}
-	if _, err := all[3].jobs(t.Context()); err == nil || !strings.Contains(err.Error(), "1 of its jobs ask for 2 to 160 GPUs, want 2560 or more") {
+	if _, err := all[3].jobs(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "1 of its jobs ask for 2 to 160 GPUs, want 2560 or more") {
 		t.Errorf("a short file: %v", err)
 	}
 }
@@ -176,7 +186,8 @@ func TestTheAgentIsASetting(t *testing.T) {
 	}
 	plain := inputs()
 	for set, want := range map[string]string{
-		"agent.ppo.lr=0.002": "train", "agent.ppo.network.hidden=[64, 64]": "train", "steps=32768": "train", "agent.env.args+=visible=32": "bases play train",
+		"agent.ppo.lr=0.002": "train", "agent.ppo.network.hidden=[64, 64]": "train", "steps=32768": "train",
+		"agent.env.args+=visible=32": "bases play train",
 	} {
 		var changed []string
 		now := inputs(set)

@@ -16,7 +16,8 @@ type settings struct {
 	Agents    []string `yaml:"agents"` // bases whose queues agents are trained on
 	Seeds     int      `yaml:"seeds"`  // agents of each
 	Steps     int64    `yaml:"steps"`  // of each training
-	// Agent is the run that trains an agent, agent.yaml with a user's changes. Workload, cluster, seed and length are those of the study.
+	// Agent is the run that trains an agent, agent.yaml with a user's changes. Workload, cluster, seed and length are
+	// those of the study.
 	Agent config.Config `yaml:"agent"`
 }
 
@@ -36,9 +37,11 @@ type base struct {
 	asks        bool // it ranks by run times
 }
 
-// bases are the base policies in the order of tables. Some of them raise an error in RLTune's program; here they are what their names say.
+// bases are the base policies in the order of tables. Some of them raise an error in RLTune's program; here they are
+// what their names say.
 var bases = []base{
-	{"fcfs", "fifo", false}, {"lcfs", "lcfs", false}, {"sjf", "sjf", true}, {"lpf", "ljf", true}, {"multifactor", "multifactor", false},
+	{"fcfs", "fifo", false}, {"lcfs", "lcfs", false}, {"sjf", "sjf", true}, {"lpf", "ljf", true},
+	{"multifactor", "multifactor", false},
 	{"f1", "f1", true}, {"wfp3", "wfp3", true}, {"wfp3-coded", "wfp3-rlscheduler", true}, {"unicep", "unicep", true},
 	{"smallest", "smallest", false}, {"saf", "area", true},
 }
@@ -55,7 +58,8 @@ func baseOf(name string) base {
 	return bases[slices.IndexFunc(bases, func(b base) bool { return b.name == name })]
 }
 
-// rungs are what is known of run times: everything, as in RLTune's program, or what a predictor makes of the jobs that have ended.
+// rungs are what is known of run times: everything, as in RLTune's program, or what a predictor makes of the jobs that
+// have ended.
 var rungs = []string{"exact", "history"}
 
 // Validate returns an error that names every fault of s, or nil.
@@ -76,7 +80,8 @@ func (s *settings) Validate() error {
 		l.Add(w.Load >= 0.01 && w.Load <= 100, "load", w.Load, "0.01 to 100")
 	}
 	for i, a := range s.Agents {
-		l.Add(slices.Contains(baseNames(), a) && !slices.Contains(s.Agents[:i], a), "agents", a, "each once: "+nearest.OneOf(a, baseNames()))
+		l.Add(slices.Contains(baseNames(), a) && !slices.Contains(s.Agents[:i], a), "agents", a,
+			"each once: "+nearest.OneOf(a, baseNames()))
 	}
 	l.Add(s.Seeds >= 1 && s.Seeds <= 100, "seeds", s.Seeds, "1 to 100")
 	l.Add(s.Steps >= 4096, "steps", s.Steps, "4096 or more, which are 16 windows of 256 jobs")
@@ -84,9 +89,11 @@ func (s *settings) Validate() error {
 	if base, err := agentRun(); err == nil {
 		const own = "the experiment"
 		study.SetElsewhere(&l, "agent", base, s.Agent, map[string]string{
-			"cluster": "workloads[N].cluster", "trace.file": "workloads[N].file", "trace.format": own, "seed": own, "train.steps": "steps",
+			"cluster": "workloads[N].cluster", "trace.file": "workloads[N].file", "trace.format": own, "seed": own,
+			"train.steps":     "steps",
 			"train.log_every": "steps", "train.eval_every": "steps", "train.checkpoint_every": "steps", "eval.policies": own,
-			"env.window": "workloads[N].window", "env.load": "workloads[N].load", "env.base": "agents", "env.estimates": own, "trace.synth": own, "trace.seed": own,
+			"env.window": "workloads[N].window", "env.load": "workloads[N].load", "env.base": "agents", "env.estimates": own,
+			"trace.synth": own, "trace.seed": own,
 			"env.rltune": "agent.env.args", "env.metric": "agent.env.args", "env.max_gpus": "agent.env.args",
 		})
 	}

@@ -26,14 +26,15 @@ const widest = 160
 const seed = 7
 
 // generators make the generated workloads.
-var generators = map[string]func(jobs int) ([]traces.Job, error){"philly-like": phillyLike, "helios-like": heliosLike, "pai-like": paiLike}
+var generators = map[string]func(jobs int) ([]traces.Job, error){"philly-like": phillyLike, "helios-like": heliosLike,
+	"pai-like": paiLike}
 
 func generated() []string {
 	return []string{"philly-like", "helios-like", "pai-like"}
 }
 
-// phillyLike is the jobs of the generator philly-users that ask for 2 to 160 GPUs, until there are n: of those of one GPU,
-// which are nine in ten, 192 GPUs never have a queue within a window.
+// phillyLike is the jobs of the generator philly-users that ask for 2 to 160 GPUs, until there are n: of those of one
+// GPU, which are nine in ten, 192 GPUs never have a queue within a window.
 func phillyLike(n int) ([]traces.Job, error) {
 	c := synth.DefaultConfig()
 	c.Profile, c.Jobs, c.MaxGPUs = "philly-users", 20*n, widest
@@ -58,8 +59,8 @@ func firstOf(jobs []traces.Job, n int) ([]traces.Job, error) {
 	return jobs[:n], nil
 }
 
-// heliosLike is the jobs of the generator helios, with users. Each is in one of the five virtual clusters of 6, 4, 3, 2 and 2 nodes,
-// drawn in proportion to their nodes among those that can run the job.
+// heliosLike is the jobs of the generator helios, with users. Each is in one of the five virtual clusters of 6, 4, 3, 2
+// and 2 nodes, drawn in proportion to their nodes among those that can run the job.
 func heliosLike(n int) ([]traces.Job, error) {
 	c := synth.DefaultConfig()
 	c.Profile, c.Jobs, c.MaxGPUs = "helios", n, 48
@@ -76,7 +77,8 @@ func heliosLike(n int) ([]traces.Job, error) {
 	return jobs, nil
 }
 
-// draw returns an index with a probability in proportion to its weight, among those that ok allows, of which there must be one.
+// draw returns an index with a probability in proportion to its weight, among those that ok allows, of which there must
+// be one.
 func draw(r *rand.Rand, weights []int, ok func(k int) bool) int {
 	sum := 0
 	for k, w := range weights {
@@ -95,8 +97,9 @@ func draw(r *rand.Rand, weights []int, ok func(k int) bool) int {
 	panic("rltune: draw")
 }
 
-// paiLike is jobs for the five pools of GPU types, drawn in proportion to their GPUs, most of one or two GPUs. Run times are log-normal,
-// with a median of a quarter of an hour, 90 s to 2.5 h in the middle four fifths. Nothing but the pools is PAI's.
+// paiLike is jobs for the five pools of GPU types, drawn in proportion to their GPUs, most of one or two GPUs. Run
+// times are log-normal, with a median of a quarter of an hour, 90 s to 2.5 h in the middle four fifths. Nothing but the
+// pools is PAI's.
 func paiLike(n int) ([]traces.Job, error) {
 	types := []string{"T4", "MISC", "P100", "V100", "V100M32"}
 	gpus := []int{16, 64, 30, 80, 64}
@@ -118,8 +121,9 @@ func paiLike(n int) ([]traces.Job, error) {
 	return jobs, nil
 }
 
-// habits gives jobs users, and the users run times of their own: seven tenths of the variance of the scores that order the run times
-// are the user's. The run times of jobs below 8 GPUs, and of those from 8 on, stay the same; only their order changes.
+// habits gives jobs users, and the users run times of their own: seven tenths of the variance of the scores that order
+// the run times are the user's. The run times of jobs below 8 GPUs, and of those from 8 on, stay the same; only their
+// order changes.
 func habits(jobs []traces.Job, r *rand.Rand) {
 	const users, own = 40, 0.7
 	levels := make([][2]float64, users)
@@ -168,7 +172,8 @@ func (w *world) jobs(ctx context.Context) ([]traces.Job, error) {
 	}
 	jobs := several(all)
 	if least := 20 * w.Window; len(jobs) < least {
-		return nil, fault.Mistakef("%s: %d of its jobs ask for 2 to %d GPUs, want %d or more", w.File, len(jobs), widest, least)
+		return nil, fault.Mistakef("%s: %d of its jobs ask for 2 to %d GPUs, want %d or more", w.File, len(jobs), widest,
+			least)
 	}
 	return jobs, nil
 }

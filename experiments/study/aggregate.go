@@ -32,8 +32,8 @@ func (r *Results) Table(name string) *Table {
 // Lines returns the lines of the table called name.
 func (r *Results) Lines(name string) []Line { return r.lines[name] }
 
-// Find returns one figure and its column: in the line of a table with these labels, and the column with this title. ok is
-// false if there is no such figure.
+// Find returns one figure and its column: in the line of a table with these labels, and the column with this title. ok
+// is false if there is no such figure.
 func (r *Results) Find(table string, labels map[string]string, column string) (v Value, c *Column, ok bool) {
 	t := r.Table(table)
 	if t == nil {
@@ -106,8 +106,8 @@ func (g *group) values() [][]float64 {
 	return out
 }
 
-// pair returns the values of the units that a and b have in common, in a's order. If both have only one unit, and it is the
-// same one with several runs, the runs that they have in common become units.
+// pair returns the values of the units that a and b have in common, in a's order. If both have only one unit, and it is
+// the same one with several runs, the runs that they have in common become units.
 func pair(a, b *group) (x, y [][]float64) {
 	if a == nil || b == nil {
 		return nil, nil
@@ -306,9 +306,9 @@ func compare(col *Column, a, b *group, itself bool) Value {
 	return v
 }
 
-// behind returns how far own is behind goal on the units that all have in common, in percent of the way from start to goal.
-// There is no value if the way leads back. The interval is that of the ratio made linear (the delta method), since in some
-// draws of few units the way may be short.
+// behind returns how far own is behind goal on the units that all have in common, in percent of the way from start to
+// goal. There is no value if the way leads back. The interval is that of the ratio made linear (the delta method),
+// since in some draws of few units the way may be short.
 func behind(own, goal, start *group, itself bool) Value {
 	if own == nil || goal == nil || start == nil || itself {
 		return noValue
@@ -376,9 +376,9 @@ func unitMeans(vals [][]float64) []float64 {
 	return out
 }
 
-// resample returns the interval of stat over draws of units and, crossed with them, of runs: five trainings of an agent are
-// drawn as five trainings, each with all its units. stat gets the means of the drawn units for each of vals, which have the
-// same units.
+// resample returns the interval of stat over draws of units and, crossed with them, of runs: five trainings of an agent
+// are drawn as five trainings, each with all its units. stat gets the means of the drawn units for each of vals, which
+// have the same units.
 func resample(name string, stat func(means [][]float64) float64, vals ...[][]float64) [2]float64 {
 	means, most := make([][]float64, len(vals)), 0
 	for k, v := range vals {

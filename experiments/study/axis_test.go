@@ -10,8 +10,10 @@ func TestTicksAreRoundAndInsideTheAxis(t *testing.T) {
 		values    []float64
 		log, zero bool
 	}{
-		{[]float64{1, 2, 3}, false, false}, {[]float64{5, 5}, false, false}, {[]float64{-3, 7}, false, true}, {[]float64{1e-7, 3e-7}, false, false},
-		{[]float64{1, 1e6}, true, false}, {[]float64{3, 4}, true, false}, {[]float64{math.NaN()}, false, false}, {nil, true, false}, {[]float64{0, 123456}, false, true},
+		{[]float64{1, 2, 3}, false, false}, {[]float64{5, 5}, false, false}, {[]float64{-3, 7}, false, true},
+		{[]float64{1e-7, 3e-7}, false, false},
+		{[]float64{1, 1e6}, true, false}, {[]float64{3, 4}, true, false}, {[]float64{math.NaN()}, false, false},
+		{nil, true, false}, {[]float64{0, 123456}, false, true},
 	} {
 		a := newAxis(c.values, c.log, c.zero, 0, 100)
 		if len(a.ticks) < 1 || len(a.ticks) > 14 {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Bench gives a running cell its folder, its workers, and the results of the cells that it reads. It belongs to the cell's
-// goroutine, except Progress, Log and Saved. A Bench that no Run made, as in tests, has only its fields, and Progress, Log and
-// Saved do nothing.
+// Bench gives a running cell its folder, its workers, and the results of the cells that it reads. It belongs to the
+// cell's goroutine, except Progress, Log and Saved. A Bench that no Run made, as in tests, has only its fields, and
+// Progress, Log and Saved do nothing.
 type Bench struct {
 	Dir     string // folder of the experiment; on another machine, of the cell
 	Workers int    // goroutines that the cell may use at once; they must not influence its rows
@@ -41,8 +41,8 @@ func (b *Bench) run(ctx context.Context, c *Cell) ([]Row, error) {
 	return rows, err
 }
 
-// Work returns the cell's own folder, for files that later cells read or from which an interrupted cell continues. The folder
-// exists, and its files were written by a run with the same input.
+// Work returns the cell's own folder, for files that later cells read or from which an interrupted cell continues. The
+// folder exists, and its files were written by a run with the same input.
 func (b *Bench) Work() string { return b.work }
 
 // WorkOf returns the folder of a cell that After names.
@@ -60,9 +60,9 @@ func (b *Bench) earlier(key string) earlier {
 	return e
 }
 
-// Saved says that Work holds all that is needed to continue from here, as after a checkpoint of a training. A cell that is
-// computed on another machine is then continued from here if that machine is lost. Nothing in Work may change until Saved
-// returns.
+// Saved says that Work holds all that is needed to continue from here, as after a checkpoint of a training. A cell that
+// is computed on another machine is then continued from here if that machine is lost. Nothing in Work may change until
+// Saved returns.
 func (b *Bench) Saved() error {
 	if b.saved == nil {
 		return nil

@@ -54,8 +54,8 @@ func TestFiguresHaveColoursForDarkPaper(t *testing.T) {
 	}
 }
 
-// The page of an experiment is readable in light and dark, and on a phone: nothing makes the page wider than the screen, the
-// words of figures keep their size, and the figures lie on the page's own paper.
+// The page of an experiment is readable in light and dark, and on a phone: nothing makes the page wider than the
+// screen, the words of figures keep their size, and the figures lie on the page's own paper.
 func TestBrowserShowsAnExperiment(t *testing.T) {
 	program := os.Getenv(chrome.Variable)
 	if program == "" {
@@ -84,7 +84,8 @@ func TestBrowserShowsAnExperiment(t *testing.T) {
 				Pixels              float64
 			}
 			for _, err := range []error{
-				p.Scheme(scheme), p.Size(width, 844, 1), p.Go("about:blank"), p.Go("file://" + filepath.ToSlash(filepath.Join(dir, "index.html"))),
+				p.Scheme(scheme), p.Size(width, 844,
+					1), p.Go("about:blank"), p.Go("file://" + filepath.ToSlash(filepath.Join(dir, "index.html"))),
 				p.Wait(t.Context(), "document.readyState === 'complete' && !!document.querySelector('svg text')", 40*time.Second),
 				p.Eval(`(() => {
 					const fill = (e) => getComputedStyle(e).fill, word = [...document.querySelectorAll('svg text')].at(-1);

@@ -72,8 +72,9 @@ func (s *Study) recorded() ([][]string, error) {
 	return rows[1:], nil
 }
 
-// deviate compares the report with the rows of expected.csv that are labelled with its form. A run with recorded workloads is compared with
-// the rows labelled "--data" too, which count first. It returns nil if the study has no expected.csv.
+// deviate compares the report with the rows of expected.csv that are labelled with its form. A run with recorded
+// workloads is compared with the rows labelled "--data" too, which count first. It returns nil if the study has no
+// expected.csv.
 func (r *Report) deviate() (*Deviation, error) {
 	rows, err := r.Study.recorded()
 	if rows == nil {
@@ -159,7 +160,8 @@ func (d *Deviation) String() string {
 	if d.Commit != "" {
 		at = " of commit " + d.Commit[:min(9, len(d.Commit))]
 	}
-	fmt.Fprintf(&b, "Beside expected.csv%s: of %d figures %d are equal, %d inside the interval written down, %d outside", at, d.Figures, d.Equal, d.Inside, len(d.Others))
+	fmt.Fprintf(&b, "Beside expected.csv%s: of %d figures %d are equal, %d inside the interval written down, %d outside",
+		at, d.Figures, d.Equal, d.Inside, len(d.Others))
 	if len(d.Missing) > 0 {
 		fmt.Fprintf(&b, "; %d are missing, such as %s", len(d.Missing), d.Missing[0])
 	}

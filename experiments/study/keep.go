@@ -115,8 +115,8 @@ func places(study, dir string, cells []Cell) ([]place, error) {
 	return out, nil
 }
 
-// read returns the kept rows, and whether the cell left files. ok is false if no rows are kept, or rows of another input. A
-// damaged file is an error.
+// read returns the kept rows, and whether the cell left files. ok is false if no rows are kept, or rows of another
+// input. A damaged file is an error.
 func (p *place) read() (rows []Row, files, ok bool, err error) {
 	b, err := ordinary.Read(p.file, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,8 +167,8 @@ func decodeRows(b []byte) ([]Row, error) {
 	return rows, nil
 }
 
-// begin makes the cell's folder. It empties a folder that was made for another input, and keeps what an interrupted run of
-// the same input left.
+// begin makes the cell's folder. It empties a folder that was made for another input, and keeps what an interrupted run
+// of the same input left.
 func (p *place) begin() error {
 	if b, err := ordinary.Read(p.stamp, 4096); err != nil || string(b) != p.digest {
 		if err := os.RemoveAll(p.work); err != nil {
@@ -196,7 +196,8 @@ func (p *place) end(rows []Row, wall time.Duration) error {
 			return err
 		}
 	}
-	k := kept{Format: cellFormat, Study: p.study, Key: p.key, Digest: p.digest, Input: p.input, Files: files, Rows: encoded, Sum: sum(encoded)}
+	k := kept{Format: cellFormat, Study: p.study, Key: p.key, Digest: p.digest, Input: p.input, Files: files,
+		Rows: encoded, Sum: sum(encoded)}
 	k.Timing.Wall = wall.Seconds()
 	b, err := json.MarshalIndent(&k, "", " ")
 	if err != nil {

@@ -34,7 +34,8 @@ notes: ["{rivals}, {why}"]
 // Parts of a report are repeated for every value, names are replaced, also within names, and a note without values is
 // left out.
 func TestTheReportIsData(t *testing.T) {
-	s := Of(Study{Name: "laid-out"}, fstest.MapFS{"report.yaml": {Data: []byte(reportYAML)}}, func(Plan) (int, error) { return 0, nil },
+	s := Of(Study{Name: "laid-out"}, fstest.MapFS{"report.yaml": {Data: []byte(reportYAML)}},
+		func(Plan) (int, error) { return 0, nil },
 		Parts[int]{Values: func(*int, Plan) map[string][]string {
 			return map[string][]string{"kind": {"x", "y"}, "policies of x": {"c", "b", "a"}, "policies of y": nil}
 		}})
@@ -76,7 +77,8 @@ func TestTheReportIsData(t *testing.T) {
 // A name without a meaning is an error of the program.
 func TestAReportNamesWhatThereIs(t *testing.T) {
 	for _, text := range []string{"notes: [\"{unknown}\"]\n", "notes: {}\n", "tabels: []\n"} {
-		s := Of(Study{Name: "wrong"}, fstest.MapFS{"report.yaml": {Data: []byte(text)}}, func(Plan) (int, error) { return 0, nil }, Parts[int]{})
+		s := Of(Study{Name: "wrong"}, fstest.MapFS{"report.yaml": {Data: []byte(text)}},
+			func(Plan) (int, error) { return 0, nil }, Parts[int]{})
 		func() {
 			defer func() {
 				if recover() == nil {

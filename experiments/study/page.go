@@ -13,17 +13,20 @@ import (
 //go:embed page.css
 var style string
 
-// writePage writes index.html, which needs no other files and contains no scripts. Everything that comes from outside is
-// escaped.
+// writePage writes index.html, which needs no other files and contains no scripts. Everything that comes from outside
+// is escaped.
 func (r *Report) writePage(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(b, format, args...) } // Flush returns the first error
 	sum := sha256.Sum256([]byte(style))
 	p("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
-	p("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; form-action 'none'\">\n", base64.StdEncoding.EncodeToString(sum[:]))
-	p("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n")
+	p("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-%s'; base-uri "+
+		"'none'; form-action 'none'\">\n", base64.StdEncoding.EncodeToString(sum[:]))
+	p("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" " +
+		"content=\"light dark\">\n")
 	title := html.EscapeString(r.Study.Title)
-	p("<title>%s</title>\n<style>%s</style>\n</head>\n<body>\n<main>\n<h1>%s</h1>\n<dl class=\"facts\">\n", title, style, title)
+	p("<title>%s</title>\n<style>%s</style>\n</head>\n<body>\n<main>\n<h1>%s</h1>\n<dl class=\"facts\">\n", title, style,
+		title)
 	for _, f := range r.facts() {
 		p("<div><dt>%s</dt><dd>%s</dd></div>\n", html.EscapeString(f[0]), html.EscapeString(f[1]))
 	}

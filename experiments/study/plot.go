@@ -26,11 +26,11 @@ type Figure struct {
 	LogX, LogY  bool
 	Kind        Kind
 	Zero        bool // the axis of values includes 0
-	// Ours names what the eye shall find at once: series, or values that are parts of bars' labels. It is drawn in colour with bold
-	// names, all else in grey. Without it, series have a colour each.
+	// Ours names what the eye shall find at once: series, or values that are parts of bars' labels. It is drawn in colour
+	// with bold names, all else in grey. Without it, series have a colour each.
 	Ours []string
-	// Sorted sorts the bars of each series by value, the least first, or the greatest with Higher. Of more than 12 bars, the first
-	// are drawn and all of ours.
+	// Sorted sorts the bars of each series by value, the least first, or the greatest with Higher. Of more than 12 bars,
+	// the first are drawn and all of ours.
 	Sorted, Higher bool
 	Series         func(*Results) []Series
 }
@@ -103,7 +103,8 @@ type Point struct {
 	Label           string // only of Bars
 }
 
-// Bars returns a column of a table as one series, with a point for each line for which keep returns true; nil keeps all lines.
+// Bars returns a column of a table as one series, with a point for each line for which keep returns true; nil keeps all
+// lines.
 func (r *Results) Bars(table, column string, keep func(line map[string]string) bool) []Series {
 	t := r.Table(table)
 	if t == nil {
@@ -131,8 +132,8 @@ func (r *Results) Bars(table, column string, keep func(line map[string]string) b
 	return []Series{s}
 }
 
-// Curves returns a column of a table over the label x, whose values are numbers, with a series for each combination of the
-// other labels.
+// Curves returns a column of a table over the label x, whose values are numbers, with a series for each combination of
+// the other labels.
 func (r *Results) Curves(table, column, x string) []Series {
 	t := r.Table(table)
 	if t == nil {
@@ -164,9 +165,10 @@ func (r *Results) Curves(table, column, x string) []Series {
 	return out
 }
 
-// palette starts with Okabe and Ito's colours, which people with colour blindness can distinguish, without their yellow, which
-// is too pale for lines.
-var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555", "#8c510a", "#7b3294", "#1b7837"}
+// palette starts with Okabe and Ito's colours, which people with colour blindness can distinguish, without their
+// yellow, which is too pale for lines.
+var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#555555", "#8c510a",
+	"#7b3294", "#1b7837"}
 
 // accents are the colours of what is ours, and greys those of all else.
 var (
@@ -199,7 +201,8 @@ const font = `font-family="system-ui, 'Segoe UI', Roboto, 'Liberation Sans', Ari
 type canvas struct{ b strings.Builder }
 
 func (c *canvas) line(x1, y1, x2, y2 float64, color string, width float64) {
-	fmt.Fprintf(&c.b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="%g"/>`+"\n", x1, y1, x2, y2, color, width)
+	fmt.Fprintf(&c.b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="%g"/>`+"\n", x1, y1, x2, y2,
+		color, width)
 }
 
 func (c *canvas) text(x, y float64, anchor, color string, size int, s string) {
@@ -225,7 +228,8 @@ func (c *canvas) legend(left, height float64, i, across int, color string, bold 
 
 // bar draws a bar in a pale shade of color.
 func (c *canvas) bar(x1, x2, y float64, color string) {
-	fmt.Fprintf(&c.b, `<rect x="%.1f" y="%.1f" width="%.1f" height="14" fill="%s" fill-opacity="0.28"/>`+"\n", min(x1, x2), y-7, max(x1, x2)-min(x1, x2), color)
+	fmt.Fprintf(&c.b, `<rect x="%.1f" y="%.1f" width="%.1f" height="14" fill="%s" fill-opacity="0.28"/>`+"\n", min(x1, x2),
+		y-7, max(x1, x2)-min(x1, x2), color)
 }
 
 // mark draws a point in one of six shapes, so that series also differ without colour.
@@ -240,9 +244,11 @@ func (c *canvas) mark(x, y float64, shape int, color string) {
 	case 3:
 		fmt.Fprintf(&c.b, `<path d="M%.1f %.1fl4.4 4.4l-4.4 4.4l-4.4 -4.4z" fill="%s"/>`+"\n", x, y-4.4, color)
 	case 4:
-		fmt.Fprintf(&c.b, `<circle cx="%.1f" cy="%.1f" r="3.2" fill="#ffffff" stroke="%s" stroke-width="1.6"/>`+"\n", x, y, color)
+		fmt.Fprintf(&c.b, `<circle cx="%.1f" cy="%.1f" r="3.2" fill="#ffffff" stroke="%s" stroke-width="1.6"/>`+"\n", x, y,
+			color)
 	default:
-		fmt.Fprintf(&c.b, `<rect x="%.1f" y="%.1f" width="6" height="6" fill="#ffffff" stroke="%s" stroke-width="1.6"/>`+"\n", x-3, y-3, color)
+		fmt.Fprintf(&c.b, `<rect x="%.1f" y="%.1f" width="6" height="6" fill="#ffffff" stroke="%s" stroke-width="1.6"/>`+"\n",
+			x-3, y-3, color)
 	}
 }
 
@@ -286,7 +292,9 @@ func legendOf(series []Series) (across int, height float64) {
 // open starts a drawing with a title and a white background.
 func open(width, height float64, title string) *canvas {
 	c := new(canvas)
-	fmt.Fprintf(&c.b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" %s>`+"\n", width, height, width, height, font)
+	fmt.Fprintf(&c.b,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" %s>`+"\n",
+		width, height, width, height, font)
 	fmt.Fprintf(&c.b, "<title>%s</title>\n", html.EscapeString(title))
 	fmt.Fprintf(&c.b, `<rect width="%.0f" height="%.0f" fill="#ffffff"/>`+"\n", width, height)
 	return c
@@ -316,7 +324,9 @@ func (f *Figure) curves(series []Series) string {
 	}
 	c.line(left, height-bottom, width-right, height-bottom, soft, 1)
 	c.text((left+width-right)/2, height-12, "middle", ink, 13, f.X)
-	fmt.Fprintf(&c.b, `<text transform="translate(17 %.1f) rotate(-90)" text-anchor="middle" fill="%s" font-size="13">%s</text>`+"\n", (top+height-bottom)/2, ink, html.EscapeString(f.Y))
+	fmt.Fprintf(&c.b,
+		`<text transform="translate(17 %.1f) rotate(-90)" text-anchor="middle" fill="%s" font-size="13">%s</text>`+"\n",
+		(top+height-bottom)/2, ink, html.EscapeString(f.Y))
 	colors, bold := f.colors(series)
 	var order []int // what is ours is drawn last, over all else
 	for _, ours := range []bool{false, true} {

@@ -23,7 +23,8 @@ func wellFormed(t *testing.T, svg string) {
 
 func TestFiguresAreWellFormedAndHoldTheirWords(t *testing.T) {
 	nan := math.NaN()
-	points := []Point{{X: 100, Y: 1, Low: .5, High: 2, Label: "a<b"}, {X: 1000, Y: 10, Low: nan, High: nan, Label: "c & d"}, {X: 10_000, Y: 120, Low: 100, High: 130, Label: "e"}}
+	points := []Point{{X: 100, Y: 1, Low: .5, High: 2, Label: "a<b"},
+		{X: 1000, Y: 10, Low: nan, High: nan, Label: "c & d"}, {X: 10_000, Y: 120, Low: 100, High: 130, Label: "e"}}
 	for _, f := range []Figure{
 		{Title: "lines <1>", X: "tasks", Y: "s", Kind: Lines},
 		{Title: "logarithms", X: "tasks", Y: "s", Kind: Lines, LogX: true, LogY: true},
@@ -62,13 +63,15 @@ func TestWhatIsOursIsSeen(t *testing.T) {
 		}
 		points = append(points, Point{X: float64((i*7)%20 + 1), Low: nan, High: nan, Label: label})
 	}
-	f := Figure{Title: "bars", X: "hours", Kind: Bars, Zero: true, Ours: []string{"mine"}, Sorted: true, Series: func(*Results) []Series { return []Series{{Points: points}} }}
+	f := Figure{Title: "bars", X: "hours", Kind: Bars, Zero: true, Ours: []string{"mine"}, Sorted: true,
+		Series: func(*Results) []Series { return []Series{{Points: points}} }}
 	svg := f.SVG(&Results{})
 	wellFormed(t, svg)
 	if n := strings.Count(svg, `text-anchor="end"`); n != 12 {
 		t.Errorf("%d bars, want 12\n%s", n, svg)
 	}
-	if !strings.Contains(svg, `font-weight="700">philly / mine<`) || strings.Count(svg, `font-weight`) != 1 || strings.Count(svg, accents[0]) != 2 || strings.Count(svg, greys[0]) != 2*11 {
+	if !strings.Contains(svg, `font-weight="700">philly / mine<`) || strings.Count(svg, `font-weight`) != 1 ||
+		strings.Count(svg, accents[0]) != 2 || strings.Count(svg, greys[0]) != 2*11 {
 		t.Errorf("ours is not the only one in colour:\n%s", svg)
 	}
 	if !strings.Contains(svg, "hours (8 more in the table)") {
@@ -83,11 +86,14 @@ func TestWhatIsOursIsSeen(t *testing.T) {
 		t.Errorf("the greatest are not the first:\n%s", svg)
 	}
 	lines := Figure{Title: "lines", X: "x", Y: "y", Ours: []string{"mine"}, Series: func(*Results) []Series {
-		return []Series{{Name: "mine", Points: []Point{{X: 1, Y: 2, Low: nan, High: nan}, {X: 2, Y: 3, Low: nan, High: nan}}}, {Name: "other", Points: []Point{{X: 1, Y: 1, Low: nan, High: nan}, {X: 2, Y: 1, Low: nan, High: nan}}}}
+		return []Series{{Name: "mine", Points: []Point{{X: 1, Y: 2, Low: nan, High: nan}, {X: 2, Y: 3, Low: nan, High: nan}}},
+			{Name: "other", Points: []Point{{X: 1, Y: 1, Low: nan, High: nan}, {X: 2, Y: 1, Low: nan, High: nan}}}}
 	}}
 	svg = lines.SVG(&Results{})
 	wellFormed(t, svg)
-	if mine, other := strings.Index(svg, `stroke="`+accents[0]+`" stroke-width="3"`), strings.Index(svg, `stroke="`+greys[0]+`"`); mine < other || other < 0 || !strings.Contains(svg, `font-weight="700">mine<`) {
+	if mine, other := strings.Index(svg, `stroke="`+accents[0]+`" stroke-width="3"`),
+		strings.Index(svg, `stroke="`+greys[0]+`"`); mine < other || other < 0 ||
+		!strings.Contains(svg, `font-weight="700">mine<`) {
 		t.Errorf("ours is not drawn last, thick and in colour:\n%s", svg)
 	}
 }

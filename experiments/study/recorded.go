@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Recorded returns the report that expected.csv records of p's form, so that its tables and figures can be seen without computing
-// anything. It has no rows, and none of the figures that measure the machine.
+// Recorded returns the report that expected.csv records of p's form, so that its tables and figures can be seen without
+// computing anything. It has no rows, and none of the figures that measure the machine.
 func Recorded(s Study, p Plan) (*Report, error) {
 	p.heard = new(heard)
 	rows, err := s.recorded()
@@ -35,9 +35,11 @@ func Recorded(s Study, p Plan) (*Report, error) {
 			}
 			i = len(res.lines[t.Name])
 			at[[2]string{t.Name, row[2]}] = i
-			res.lines[t.Name] = append(res.lines[t.Name], Line{Labels: labels, Cells: slices.Repeat([]Value{noValue}, len(t.Columns))})
+			res.lines[t.Name] = append(res.lines[t.Name],
+				Line{Labels: labels, Cells: slices.Repeat([]Value{noValue}, len(t.Columns))})
 		}
-		v := Value{Value: number0(row[6], math.NaN()), Low: number0(row[7], math.NaN()), High: number0(row[8], math.NaN()), Paper: row[11]}
+		v := Value{Value: number0(row[6], math.NaN()), Low: number0(row[7], math.NaN()), High: number0(row[8], math.NaN()),
+			Paper: row[11]}
 		v.Units, _ = strconv.Atoi(row[9])
 		v.Runs, _ = strconv.Atoi(row[10])
 		res.lines[t.Name][i].Cells[k] = v

@@ -20,8 +20,8 @@ import (
 // CellKind is the kind of the tasks that are cells of a study.
 const CellKind = "cell"
 
-// cellTask is the input of such a task. The needs of the task are, by name, "rows/KEY" and "work/KEY", the file and the folder
-// of each cell that this one reads, and "agent/N", Plan.Agents[N].Dir.
+// cellTask is the input of such a task. The needs of the task are, by name, "rows/KEY" and "work/KEY", the file and the
+// folder of each cell that this one reads, and "agent/N", Plan.Agents[N].Dir.
 type cellTask struct {
 	Study  string   `json:"study"`
 	Quick  bool     `json:"quick,omitempty"`
@@ -96,8 +96,8 @@ func (r *run) task(ctx context.Context, i int) (workqueue.Task, error) {
 	return workqueue.NewTask(CellKind, c.Key, in, needs)
 }
 
-// elsewhere puts cell i into the queue and waits until a worker, or a free slot of this machine, has computed it. If it returns no
-// error, the cell has been kept.
+// elsewhere puts cell i into the queue and waits until a worker, or a free slot of this machine, has computed it. If it
+// returns no error, the cell has been kept.
 func (r *run) elsewhere(ctx context.Context, i int) (f finished) {
 	f.i, f.kept = i, true
 	begun := r.opt.Now()
@@ -112,7 +112,10 @@ func (r *run) elsewhere(ctx context.Context, i int) (f finished) {
 		if err := r.at[i].begin(); err != nil {
 			return err
 		}
-		if err := arrive(&r.at[i], func(dir string) (bool, error) { return r.remote.queue.Restore(ctx, t.Digest, dir) }); err != nil {
+		if err := arrive(&r.at[i], func(dir string) (bool,
+			error) {
+			return r.remote.queue.Restore(ctx, t.Digest, dir)
+		}); err != nil {
 			return err
 		}
 		rows, err := r.cell(ctx, i, workers)
@@ -147,8 +150,8 @@ func (r *run) elsewhere(ctx context.Context, i int) (f finished) {
 	return f
 }
 
-// arrive calls unpack with a temporary folder and moves what it unpacked into the cell's folder. It does nothing if unpack returns
-// false.
+// arrive calls unpack with a temporary folder and moves what it unpacked into the cell's folder. It does nothing if
+// unpack returns false.
 func arrive(at *place, unpack func(dir string) (ok bool, err error)) error {
 	aside := at.work + ".arriving" // not the folder of another cell: those of a folder are named by their keys
 	if err := os.RemoveAll(aside); err != nil {
@@ -174,21 +177,22 @@ func arrive(at *place, unpack func(dir string) (ok bool, err error)) error {
 // workFolder is the cell's folder in the folder of a task.
 const workFolder = "work"
 
-// mostKnown is how many lists of cells a worker keeps, and mostSeeds the largest number of seeds that it takes from a task.
+// mostKnown is how many lists of cells a worker keeps, and mostSeeds the largest number of seeds that it takes from a
+// task.
 const (
 	mostKnown = 16
 	mostSeeds = 10000
 )
 
-// Handler returns what a worker does with cells: find returns the study of a name, and data is the folder of recorded workloads
-// on this machine, "" = none: cells that read some are then refused.
+// Handler returns what a worker does with cells: find returns the study of a name, and data is the folder of recorded
+// workloads on this machine, "" = none: cells that read some are then refused.
 func Handler(find func(name string) (Study, error), data string) workqueue.Handler {
 	h := &cellHandler{find: find, data: data, known: map[string]*listed{}}
 	return h.do
 }
 
-// cellHandler does cells. It keeps the lists of cells of the studies that it was asked for, as making one can mean reading
-// large files.
+// cellHandler does cells. It keeps the lists of cells of the studies that it was asked for, as making one can mean
+// reading large files.
 type cellHandler struct {
 	find func(name string) (Study, error)
 	data string
@@ -229,8 +233,10 @@ func (h *cellHandler) do(ctx context.Context, j *workqueue.Job) (workqueue.Outco
 		return workqueue.Outcome{}, err
 	}
 	b := &Bench{
-		Dir: j.Dir, Workers: j.Workers, study: l.study.Name, key: c.Key, work: filepath.Join(j.Dir, workFolder), now: time.Now, told: time.Now(),
-		before: map[string]earlier{}, log: func(format string, args ...any) { j.Log(format, args...) }, at: j.Progress, saved: j.Save,
+		Dir: j.Dir, Workers: j.Workers, study: l.study.Name, key: c.Key, work: filepath.Join(j.Dir,
+			workFolder), now: time.Now, told: time.Now(),
+		before: map[string]earlier{}, log: func(format string, args ...any) { j.Log(format, args...) }, at: j.Progress,
+		saved: j.Save,
 	}
 	if err := os.MkdirAll(b.work, 0o755); err != nil {
 		return workqueue.Outcome{}, err
@@ -331,8 +337,8 @@ func (h *cellHandler) list(in *cellTask, j *workqueue.Job) (*listed, error) {
 	return l, nil
 }
 
-// sameData empties a folder in which a worker with another folder of recorded workloads began: what it left, such as the
-// configuration of a run, names files that are not here.
+// sameData empties a folder in which a worker with another folder of recorded workloads began: what it left, such as
+// the configuration of a run, names files that are not here.
 func sameData(dir, data string) error {
 	stamp := filepath.Join(dir, "data.sha256")
 	want := fmt.Sprintf("%x", sha256.Sum256([]byte(data)))

@@ -74,13 +74,15 @@ func many(n int, each time.Duration) Study {
 						if err := os.MkdirAll(filepath.Join(b.Work(), "left"), 0o755); err != nil {
 							return nil, err
 						}
-						if err := os.WriteFile(filepath.Join(b.Work(), "left", "note"), []byte(strings.Repeat("x", i+1)), 0o600); err != nil {
+						if err := os.WriteFile(filepath.Join(b.Work(), "left", "note"), []byte(strings.Repeat("x", i+1)), 0o600); err !=
+							nil {
 							return nil, err
 						}
 					}
 					rows := []Row{
 						{Table: "t", Labels: map[string]string{"i": strconv.Itoa(i)}, Metric: "sum", Value: sum},
-						{Table: "t", Labels: map[string]string{"i": strconv.Itoa(i)}, Metric: "timing_s", Value: float64(time.Now().UnixNano())},
+						{Table: "t", Labels: map[string]string{"i": strconv.Itoa(i)}, Metric: "timing_s",
+							Value: float64(time.Now().UnixNano())},
 					}
 					if i == 7 {
 						rows = append(rows, Row{Table: "t", Labels: map[string]string{"i": "7"}, Metric: "nan", Value: math.NaN()})
@@ -89,9 +91,11 @@ func many(n int, each time.Duration) Study {
 				}
 				all = append(all, c)
 			}
-			all = append(all, Cell{Key: "alone", Alone: true, After: []string{"cells/0"}, Run: func(context.Context, *Bench) ([]Row, error) {
-				return []Row{{Table: "t", Labels: map[string]string{"i": "alone"}, Metric: "timing_pid", Value: float64(os.Getpid())}}, nil
-			}})
+			all = append(all, Cell{Key: "alone", Alone: true, After: []string{"cells/0"},
+				Run: func(context.Context, *Bench) ([]Row, error) {
+					return []Row{{Table: "t", Labels: map[string]string{"i": "alone"}, Metric: "timing_pid",
+						Value: float64(os.Getpid())}}, nil
+				}})
 			return all, nil
 		},
 		Tables: func(Plan) []Table {
@@ -195,7 +199,8 @@ func lasting(t *testing.T, dir string) map[string]string {
 		}
 		name, _ := filepath.Rel(dir, path) // it is below dir
 		name = filepath.ToSlash(name)
-		if strings.HasPrefix(name, "cells/") || name == "timing.csv" || name == "index.html" || name == "table.txt" { // with times
+		// with times
+		if strings.HasPrefix(name, "cells/") || name == "timing.csv" || name == "index.html" || name == "table.txt" {
 			return nil
 		}
 		b, err := os.ReadFile(path)
@@ -357,7 +362,8 @@ func failing() Study {
 	return Study{
 		Name: "fails", Title: "Fails",
 		Cells: func(Plan) ([]Cell, error) {
-			return []Cell{{Key: "cell", Input: 1, Run: func(context.Context, *Bench) ([]Row, error) { return nil, errors.New("the disk is on fire") }}}, nil
+			return []Cell{{Key: "cell", Input: 1,
+				Run: func(context.Context, *Bench) ([]Row, error) { return nil, errors.New("the disk is on fire") }}}, nil
 		},
 		Tables: func(Plan) []Table { return nil },
 	}
@@ -367,7 +373,8 @@ func TestACellThatFailsOnWorkersFailsTheExperiment(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	q, err := workqueue.Listen(ctx, workqueue.Options{
-		Listen: "127.0.0.1:0", Dir: filepath.Join(t.TempDir(), "queue"), Job: "fails", Token: testToken, Build: "test", Workers: 1, Tries: 3,
+		Listen: "127.0.0.1:0", Dir: filepath.Join(t.TempDir(),
+			"queue"), Job: "fails", Token: testToken, Build: "test", Workers: 1, Tries: 3,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -375,7 +382,8 @@ func TestACellThatFailsOnWorkersFailsTheExperiment(t *testing.T) {
 	over := make(chan error, 1)
 	go func() { over <- workAt(ctx, q.URL(), "w1") }()
 	_, err = Run(ctx, failing(), Options{Dir: filepath.Join(t.TempDir(), "fails"), Queue: opened(q)})
-	if err == nil || !strings.Contains(err.Error(), "cell cell: ") || !strings.Contains(err.Error(), "the disk is on fire") || !strings.Contains(err.Error(), "w1") {
+	if err == nil || !strings.Contains(err.Error(), "cell cell: ") ||
+		!strings.Contains(err.Error(), "the disk is on fire") || !strings.Contains(err.Error(), "w1") {
 		t.Errorf("got %v, want the error of the cell and the worker's name", err)
 	}
 	stop()
@@ -393,7 +401,8 @@ func TestCellsThatMeasureTimeStayHere(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	q, err := workqueue.Listen(ctx, workqueue.Options{
-		Listen: "127.0.0.1:0", Dir: filepath.Join(t.TempDir(), "queue"), Job: "many", Token: testToken, Build: "test", Workers: 1,
+		Listen: "127.0.0.1:0", Dir: filepath.Join(t.TempDir(),
+			"queue"), Job: "many", Token: testToken, Build: "test", Workers: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -420,18 +429,22 @@ func TestCellsThatMeasureTimeStayHere(t *testing.T) {
 	}
 }
 
-// BenchmarkCellsOnWorkers computes cells of a millisecond on four workers, as a whole experiment: tasks, results, files of cells.
+// BenchmarkCellsOnWorkers computes cells of a millisecond on four workers, as a whole experiment: tasks, results, files
+// of cells.
 func BenchmarkCellsOnWorkers(b *testing.B) {
-	s := Study{Name: "brief", Title: "Brief cells", Tables: func(Plan) []Table { return nil }, Cells: func(Plan) (all []Cell, err error) {
-		for i := range b.N {
-			all = append(all, Cell{Key: fmt.Sprintf("cell/%d", i), Input: i, Run: func(context.Context, *Bench) ([]Row, error) {
-				time.Sleep(time.Millisecond)
-				return []Row{{Table: "t", Labels: map[string]string{"i": strconv.Itoa(i)}, Metric: "m", Value: float64(i)}}, nil
-			}})
-		}
-		return all, nil
-	}}
-	q, err := workqueue.Listen(b.Context(), workqueue.Options{Listen: "127.0.0.1:0", Dir: filepath.Join(b.TempDir(), "queue"), Job: "brief", Token: testToken, Build: "test", Workers: 1})
+	s := Study{Name: "brief", Title: "Brief cells", Tables: func(Plan) []Table { return nil },
+		Cells: func(Plan) (all []Cell, err error) {
+			for i := range b.N {
+				all = append(all, Cell{Key: fmt.Sprintf("cell/%d", i), Input: i, Run: func(context.Context, *Bench) ([]Row, error) {
+					time.Sleep(time.Millisecond)
+					return []Row{{Table: "t", Labels: map[string]string{"i": strconv.Itoa(i)}, Metric: "m", Value: float64(i)}}, nil
+				}})
+			}
+			return all, nil
+		}}
+	q, err := workqueue.Listen(b.Context(),
+		workqueue.Options{Listen: "127.0.0.1:0", Dir: filepath.Join(b.TempDir(), "queue"), Job: "brief", Token: testToken,
+			Build: "test", Workers: 1})
 	if err != nil {
 		b.Fatal(err)
 	}

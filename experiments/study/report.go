@@ -96,7 +96,8 @@ func (r *Report) write() error {
 	if err != nil {
 		return err
 	}
-	files := map[string][]byte{"table.txt": text.Bytes(), "index.html": page.Bytes(), "results.csv": results, "rows.csv": rows, "timing.csv": timing}
+	files := map[string][]byte{"table.txt": text.Bytes(), "index.html": page.Bytes(), "results.csv": results,
+		"rows.csv": rows, "timing.csv": timing}
 	if err := os.MkdirAll(filepath.Join(r.Dir, "figures"), 0o755); err != nil {
 		return err
 	}
@@ -123,14 +124,15 @@ type sheet struct {
 // with reports whether column i belongs to the one before it.
 func (t *sheet) with(i int) bool { return t.paper[i] }
 
-// sheet returns a table as text. With short set it leaves out what is Hidden, and a label that all lines share is in the
-// title instead of a column.
+// sheet returns a table as text. With short set it leaves out what is Hidden, and a label that all lines share is in
+// the title instead of a column.
 func (r *Report) sheet(t *Table, short bool) *sheet {
 	all := r.Results.lines[t.Name]
 	s := &sheet{title: t.Title}
 	var by, shared []string
 	for _, b := range t.By {
-		if short && len(all) > 1 && len(t.By) > 1 && !slices.ContainsFunc(all, func(l Line) bool { return l.Labels[b] != all[0].Labels[b] }) {
+		if short && len(all) > 1 && len(t.By) > 1 &&
+			!slices.ContainsFunc(all, func(l Line) bool { return l.Labels[b] != all[0].Labels[b] }) {
 			if v := all[0].Labels[b]; v != "" {
 				shared = append(shared, b+" "+v)
 			}
@@ -207,7 +209,8 @@ func (r *Report) facts() [][2]string {
 		facts = append(facts, [2]string{"changed", c.String()})
 	}
 	if r.Missing > 0 {
-		facts = append(facts, [2]string{"cells", fmt.Sprintf("%d of %d are computed: the tables are not whole", r.Cells-r.Missing, r.Cells)})
+		facts = append(facts,
+			[2]string{"cells", fmt.Sprintf("%d of %d are computed: the tables are not whole", r.Cells-r.Missing, r.Cells)})
 	}
 	return facts
 }
@@ -215,8 +218,8 @@ func (r *Report) facts() [][2]string {
 // columns is the length of the longest line of table.txt.
 const columns = 120
 
-// WriteTable writes the whole report as text: facts, the paper's figures and ours, tables, notes and the deviation. No line is
-// longer than 120 characters, nor than the terminal w is wide.
+// WriteTable writes the whole report as text: facts, the paper's figures and ours, tables, notes and the deviation. No
+// line is longer than 120 characters, nor than the terminal w is wide.
 func (r *Report) WriteTable(w io.Writer) error {
 	width := columns
 	if n := texttable.WidthOf(w); n > 0 {
@@ -284,7 +287,8 @@ func bound(v float64) string {
 }
 
 // resultsHeader is the header of results.csv and of expected.csv.
-var resultsHeader = []string{"mode", "table", "line", "column", "metric", "stat", "value", "low", "high", "units", "runs", "paper", "commit"}
+var resultsHeader = []string{"mode", "table", "line", "column", "metric", "stat", "value", "low", "high", "units",
+	"runs", "paper", "commit"}
 
 // resultsCSV returns every aggregated figure that does not measure the machine. Rows name the commit by its first 12
 // digits.
@@ -294,7 +298,8 @@ func (r *Report) resultsCSV() ([]byte, error) {
 	_ = w.Write(resultsHeader) // w.Error returns the error
 	r.each(func(t *Table, l *Line, c *Column, v Value) {
 		_ = w.Write([]string{
-			r.Plan.label(), t.Name, t.label(l.Labels), c.Title, c.Metric, string(c.stat()), float(v.Value), bound(v.Low), bound(v.High),
+			r.Plan.label(), t.Name, t.label(l.Labels), c.Title, c.Metric, string(c.stat()), float(v.Value), bound(v.Low),
+			bound(v.High),
 			strconv.Itoa(v.Units), strconv.Itoa(v.Runs), v.Paper, r.Commit[:min(12, len(r.Commit))],
 		})
 	})
@@ -385,8 +390,10 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		Deviation *Deviation       `json:"deviation_from_expected,omitempty"`
 	}
 	d := document{
-		Name: r.Study.Name, Title: r.Study.Title, Cite: r.Study.Cite, Mode: r.Plan.Mode(), Data: r.Plan.Data, Seeds: r.Plan.Seeds, Changed: r.Plan.changed(), Dir: r.Dir,
-		Commit: r.Commit, Cells: r.Cells, Missing: r.Missing, Claims: []claim{}, Tables: []table{}, Notes: append([]string{}, r.notes...), Deviation: r.deviation,
+		Name: r.Study.Name, Title: r.Study.Title, Cite: r.Study.Cite, Mode: r.Plan.Mode(), Data: r.Plan.Data,
+		Seeds: r.Plan.Seeds, Changed: r.Plan.changed(), Dir: r.Dir,
+		Commit: r.Commit, Cells: r.Cells, Missing: r.Missing, Claims: []claim{}, Tables: []table{}, Notes: append([]string{},
+			r.notes...), Deviation: r.deviation,
 	}
 	_, claims := r.claimed()
 	for _, c := range claims {
@@ -399,7 +406,8 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 			ln := line{Labels: l.Labels}
 			for j := range t.Columns {
 				v, c := l.Cells[j], &t.Columns[j]
-				f := figure{Column: c.Title, Metric: c.Metric, Stat: c.stat(), Value: number(v.Value), Units: v.Units, Runs: v.Runs, Paper: v.Paper}
+				f := figure{Column: c.Title, Metric: c.Metric, Stat: c.stat(), Value: number(v.Value), Units: v.Units, Runs: v.Runs,
+					Paper: v.Paper}
 				if v.Interval() {
 					f.CI95 = &[2]number{number(v.Low), number(v.High)}
 				}

@@ -20,22 +20,23 @@ import (
 
 // Options says where and how Run runs a study.
 type Options struct {
-	Dir    string // folder of the experiment; made if it does not exist
-	Plan   Plan
-	Only   string                           // compute only cells whose keys have this prefix, and the cells that they read; "" = all
+	Dir  string // folder of the experiment; made if it does not exist
+	Plan Plan
+	// compute only cells whose keys have this prefix, and the cells that they read; "" = all
+	Only   string
 	Commit string                           // of the program, recorded in the report; may be ""
 	Now    func() time.Time                 // nil = time.Now
 	Say    func(format string, args ...any) // called with one line for people, from any goroutine; nil = silent
-	// Queue, if set, lets other machines compute cells, except those that measure time. This one helps with the slots that the
-	// queue has here, so Plan.Workers counts for cells that run alone only.
+	// Queue, if set, lets other machines compute cells, except those that measure time. This one helps with the slots that
+	// the queue has here, so Plan.Workers counts for cells that run alone only.
 	Queue workqueue.Opener
 }
 
 // studyFile is the file in the folder that holds the study's name.
 const studyFile = "study.txt"
 
-// Run computes the cells of a study that are not kept yet, and reports. If ctx is cancelled, it returns fault.ErrInterrupted; the
-// same call then continues.
+// Run computes the cells of a study that are not kept yet, and reports. If ctx is cancelled, it returns
+// fault.ErrInterrupted; the same call then continues.
 func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 	if opt.Say == nil {
 		opt.Say = func(string, ...any) {}
@@ -63,7 +64,8 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 		for _, c := range cells[:min(4, len(cells))] {
 			some = append(some, c.Key)
 		}
-		return nil, fault.Mistakef("no cell's name begins with %q; there are %d, such as %s", opt.Only, len(cells), strings.Join(some, ", "))
+		return nil, fault.Mistakef("no cell's name begins with %q; there are %d, such as %s", opt.Only, len(cells),
+			strings.Join(some, ", "))
 	}
 	unlock, err := enter(s.Name, opt.Dir)
 	if err != nil {
@@ -81,7 +83,8 @@ func Run(ctx context.Context, s Study, opt Options) (*Report, error) {
 	for i := range at {
 		at[i].wait = wait
 	}
-	r := &run{study: &s, opt: opt, cells: cells, at: at, rows: make([][]Row, len(cells)), state: make([]state, len(cells)), index: map[string]int{}}
+	r := &run{study: &s, opt: opt, cells: cells, at: at, rows: make([][]Row, len(cells)), state: make([]state, len(cells)),
+		index: map[string]int{}}
 	for i, c := range cells {
 		r.index[c.Key] = i
 	}
@@ -285,7 +288,8 @@ func (r *run) compute(ctx context.Context) error {
 		r.told(f)
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w; %d of %d cells are kept in %s, and the same command goes on", fault.ErrInterrupted, r.count(done), len(r.cells), r.opt.Dir)
+		return fmt.Errorf("%w; %d of %d cells are kept in %s, and the same command goes on", fault.ErrInterrupted,
+			r.count(done), len(r.cells), r.opt.Dir)
 	}
 	if failure != nil {
 		return fmt.Errorf("cell %s: %w", r.cells[failed].Key, failure)
@@ -293,8 +297,8 @@ func (r *run) compute(ctx context.Context) error {
 	return nil
 }
 
-// begin chooses the next cell to run while busy others are running, and returns its index and a function that computes it. The index is
-// -1 if no cell can run now. begin subtracts the cell's workers from free.
+// begin chooses the next cell to run while busy others are running, and returns its index and a function that computes
+// it. The index is -1 if no cell can run now. begin subtracts the cell's workers from free.
 func (r *run) begin(ctx context.Context, busy int, free *int) (i int, work func() finished) {
 	if r.remote != nil {
 		if i = r.nextRemote(); i < 0 {
@@ -339,7 +343,8 @@ func (r *run) here(ctx context.Context, i, workers int) finished {
 	return finished{i: i, workers: workers, rows: rows, err: err, wall: r.opt.Now().Sub(begun)}
 }
 
-// nextRemote returns the first cell that is ready for the queue or, if it measures time, for this machine. It returns -1 if no cell is.
+// nextRemote returns the first cell that is ready for the queue or, if it measures time, for this machine. It returns
+// -1 if no cell is.
 func (r *run) nextRemote() int {
 	for i, st := range r.state {
 		if st == waiting && r.ready(i) && !(r.cells[i].Alone && r.alone) {
@@ -399,7 +404,8 @@ func (r *run) cell(ctx context.Context, i, workers int) ([]Row, error) {
 	}
 	c := &r.cells[i]
 	b := &Bench{
-		Dir: r.opt.Dir, Workers: workers, study: r.study.Name, key: c.Key, work: r.at[i].work, now: r.opt.Now, told: r.opt.Now(),
+		Dir: r.opt.Dir, Workers: workers, study: r.study.Name, key: c.Key, work: r.at[i].work, now: r.opt.Now,
+		told:   r.opt.Now(),
 		before: map[string]earlier{}, log: r.opt.Say,
 	}
 	for _, a := range c.After {

@@ -14,7 +14,8 @@ func TestReportNamesTheRung(t *testing.T) {
 	if _, err := Run(t.Context(), s, Options{Dir: dir, Plan: Plan{Workers: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"table.txt": "\nestimates history (causal)\n", "index.html": "<dt>estimates</dt><dd>history (causal)</dd>"} {
+	for name, want := range map[string]string{"table.txt": "\nestimates history (causal)\n",
+		"index.html": "<dt>estimates</dt><dd>history (causal)</dd>"} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)

@@ -19,9 +19,9 @@ var opening = []string{"file", "profiles", "imitate_from"}
 // clusters are the keys whose value names a cluster, which can be a file.
 var clusters = []string{"cluster", "clusters"}
 
-// unsent returns the user's mistake if settings that came to a worker with a task name files that recorded settings do not
-// name. A worker opens no file of its own because a task says so: what it says of that file goes back to the maker of the
-// task.
+// unsent returns the user's mistake if settings that came to a worker with a task name files that recorded settings do
+// not name. A worker opens no file of its own because a task says so: what it says of that file goes back to the maker
+// of the task.
 func unsent(recorded, own configs.Validator) error {
 	was, err := texts(recorded)
 	if err != nil {
@@ -37,7 +37,8 @@ func unsent(recorded, own configs.Validator) error {
 				continue
 			}
 			if what := opens(key, v); what != "" {
-				return fault.Mistakef("%s: %s, and workers open no files that settings name; compute this form without workers", key, what)
+				return fault.Mistakef("%s: %s, and workers open no files that settings name; compute this form without workers",
+					key, what)
 			}
 		}
 	}

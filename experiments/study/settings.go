@@ -108,8 +108,8 @@ func withKnown(err error, cfg configs.Validator) error {
 	return fmt.Errorf("%w Known are %s", err, strings.Join(names, ", "))
 }
 
-// SetElsewhere adds a fault for every key in which own, the run that the settings hold under key, differs from base although the study
-// sets that key itself. fixed says for each such key of the run what sets it.
+// SetElsewhere adds a fault for every key in which own, the run that the settings hold under key, differs from base
+// although the study sets that key itself. fixed says for each such key of the run what sets it.
 func SetElsewhere(l *fault.List, key string, base, own any, fixed map[string]string) {
 	changes, err := configs.Diff(base, own)
 	if err != nil {
@@ -119,7 +119,9 @@ func SetElsewhere(l *fault.List, key string, base, own any, fixed map[string]str
 	for _, c := range changes {
 		for _, k := range slices.Sorted(maps.Keys(fixed)) {
 			if n := common(c.Key, k); n == len(k) {
-				l.Join(key, &fault.Fault{Key: c.Key, Value: cmp.Or(c.To, "nothing"), Want: fmt.Sprintf("%s: %s sets it", cmp.Or(c.From, "nothing"), fixed[k])})
+				l.Join(key,
+					&fault.Fault{Key: c.Key, Value: cmp.Or(c.To, "nothing"),
+						Want: fmt.Sprintf("%s: %s sets it", cmp.Or(c.From, "nothing"), fixed[k])})
 				break
 			}
 		}

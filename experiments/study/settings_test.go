@@ -68,16 +68,20 @@ func tunable(computed func(key string)) Study {
 			for _, n := range k.Sizes {
 				for run := range k.Runs {
 					key := fmt.Sprintf("size/%d/%d", n, run)
-					all = append(all, Cell{Key: key, Input: []any{n, run, k.Lease, k.Net}, Run: func(context.Context, *Bench) ([]Row, error) {
-						computed(key)
-						return []Row{{Table: "t", Labels: map[string]string{"size": fmt.Sprint(n), "seed": fmt.Sprint(run)}, Metric: "value", Value: float64(n*k.Net.Width+run) / 3}}, nil
-					}})
+					all = append(all, Cell{Key: key, Input: []any{n, run, k.Lease, k.Net},
+						Run: func(context.Context, *Bench) ([]Row, error) {
+							computed(key)
+							return []Row{{Table: "t", Labels: map[string]string{"size": fmt.Sprint(n), "seed": fmt.Sprint(run)},
+								Metric: "value", Value: float64(n*k.Net.Width+run) / 3}}, nil
+						}})
 				}
 			}
 			return all, nil
 		},
 		Tables: func(Plan) []Table {
-			return []Table{{Name: "t", Title: "Values", By: []string{"size"}, Columns: []Column{{Title: "value", Metric: "value"}, {Title: "most", Metric: "value", Stat: Maximum, Bare: true, Hidden: true}}}}
+			return []Table{{Name: "t", Title: "Values", By: []string{"size"},
+				Columns: []Column{{Title: "value", Metric: "value"},
+					{Title: "most", Metric: "value", Stat: Maximum, Bare: true, Hidden: true}}}}
 		},
 	}
 }
@@ -91,7 +95,8 @@ func TestMistakesInSettingsNameTheirSource(t *testing.T) {
 		changes Changes
 		want    string
 	}{
-		{Changes{Set: []string{"run=3"}}, `set "run=3": run: unknown key; did you mean runs? Known are runs, sizes, lease, net`},
+		{Changes{Set: []string{"run=3"}},
+			`set "run=3": run: unknown key; did you mean runs? Known are runs, sizes, lease, net`},
 		{Changes{Set: []string{"zebra=3"}}, `set "zebra=3": zebra: unknown key; known are runs, sizes, lease, net`},
 		{Changes{Set: []string{"net.wdth=3"}}, `set "net.wdth=3": net.wdth: unknown key; did you mean width?`},
 		{Changes{Set: []string{"runs"}}, `set "runs": got "runs", want KEY.PATH=VALUE`},
@@ -103,15 +108,18 @@ func TestMistakesInSettingsNameTheirSource(t *testing.T) {
 		{Changes{Set: []string{"sizes[7]=2"}}, `set "sizes[7]=2": sizes[7]: there is no such element; sizes has 2`},
 		{Changes{Set: []string{"runs+=2"}}, `set "runs+=2": runs: is no list, to which += adds; want runs=VALUE`},
 		{Changes{Set: []string{"net={width: 0}"}}, `set "net={width: 0}": net.width: got 0, want 1 or more`},
-		{Changes{Set: []string{"sizes=[3, 4, 3]"}}, `with these settings two cells are called "size/3/0"; want each name and value of a list once, of letters, digits and -._=`},
+		{Changes{Set: []string{"sizes=[3, 4, 3]"}},
+			`with these settings two cells are called "size/3/0"; want each name and value of a list once, of letters, digits and -._=`},
 		{Changes{File: "mine.yaml", Text: "runs: 2\nsize: [3]\n"}, `mine.yaml:2: size: unknown key; did you mean sizes?`},
 		{Changes{File: "mine.yaml", Text: "runs: 2\n\nlease: 5x\n"}, `mine.yaml:3: lease: got "5x", want a time`},
 		{Changes{File: "mine.yaml", Text: "runs: [\n"}, `mine.yaml:1: not YAML: did not find expected node content`},
-		{Changes{File: "mine.yaml", Text: "quick: {runs: 2}\n"}, `mine.yaml:1: quick: unknown key; known are runs, sizes, lease, net`},
+		{Changes{File: "mine.yaml", Text: "quick: {runs: 2}\n"},
+			`mine.yaml:1: quick: unknown key; known are runs, sizes, lease, net`},
 		{Changes{File: "mine.yaml", Text: "runs: 5\n", Set: []string{"runs=0"}}, `set "runs=0": runs: got 0, want 1 to 9`},
 	} {
 		dir := filepath.Join(t.TempDir(), "out")
-		_, err := Run(t.Context(), tunable(func(string) {}), Options{Dir: dir, Plan: Plan{Quick: true, Workers: 1, Changes: c.changes}})
+		_, err := Run(t.Context(), tunable(func(string) {}),
+			Options{Dir: dir, Plan: Plan{Quick: true, Workers: 1, Changes: c.changes}})
 		var input *fault.Mistake
 		switch {
 		case c.want == "" && err == nil:
@@ -124,7 +132,8 @@ func TestMistakesInSettingsNameTheirSource(t *testing.T) {
 		}
 	}
 	toyed := new(toy).study()
-	if _, err := Run(t.Context(), toyed, Options{Dir: t.TempDir(), Plan: set("x=1")}); err == nil || err.Error() != "experiment toy has no settings that can be changed" {
+	if _, err := Run(t.Context(), toyed, Options{Dir: t.TempDir(), Plan: set("x=1")}); err == nil ||
+		err.Error() != "experiment toy has no settings that can be changed" {
 		t.Errorf("a study without settings: %v", err)
 	}
 }
@@ -180,7 +189,8 @@ func TestChangedSettingsAreSaidAndNotCompared(t *testing.T) {
 	}
 	if b, err := json.Marshal(r); err != nil {
 		t.Error(err)
-	} else if err := json.Unmarshal(b, &doc); err != nil || len(doc.Changed) != 3 || doc.Changed[0] != (configs.Change{Key: "runs", From: "2", To: "1"}) {
+	} else if err := json.Unmarshal(b, &doc); err != nil || len(doc.Changed) != 3 ||
+		doc.Changed[0] != (configs.Change{Key: "runs", From: "2", To: "1"}) {
 		t.Errorf("%v %+v", err, doc)
 	}
 
@@ -210,7 +220,8 @@ func TestSettingsAreShownInTheWordsOfTheFile(t *testing.T) {
 		p    Plan
 		want string
 	}{
-		{Plan{Quick: true}, "# Settings of tunable. A run is a run.\nruns: 2 # of each size\nsizes: [3, 4]\nlease: 1h\nnet:\n  width: 8\n  rate: 0\n"},
+		{Plan{Quick: true},
+			"# Settings of tunable. A run is a run.\nruns: 2 # of each size\nsizes: [3, 4]\nlease: 1h\nnet:\n  width: 8\n  rate: 0\n"},
 		{Plan{Changes: Changes{Set: []string{"sizes+=[6, 7]", "net.width=4"}}}, `# Settings of tunable. A run is a run.
 runs: 3 # of each size
 sizes: [3, 4, 5, 6, 7]
@@ -229,7 +240,8 @@ net: {width: 4}
 		if text != c.want {
 			t.Errorf("got\n%s\nwant\n%s", text, c.want)
 		}
-		again, err := ShowSettings(tunable(func(string) {}), Plan{Quick: c.p.Quick, Changes: Changes{File: "mine.yaml", Text: text}})
+		again, err := ShowSettings(tunable(func(string) {}),
+			Plan{Quick: c.p.Quick, Changes: Changes{File: "mine.yaml", Text: text}})
 		if err != nil || string(again.YAML()) != text {
 			t.Errorf("%v: what is shown is no file of settings:\n%s", err, text)
 		}
@@ -238,7 +250,8 @@ net: {width: 4}
 			t.Errorf("%v: %s", err, b)
 		}
 	}
-	if _, err := ShowSettings(tunable(func(string) {}), set("lease=x")); err == nil || err.Error() != `set "lease=x": lease: got "x", want a time` {
+	if _, err := ShowSettings(tunable(func(string) {}), set("lease=x")); err == nil ||
+		err.Error() != `set "lease=x": lease: got "x", want a time` {
 		t.Errorf("a wrong value: %v", err)
 	}
 	if _, err := ShowSettings(new(toy).study(), Plan{}); err == nil {
@@ -260,14 +273,17 @@ func TestWorkersHaveTheChangedSettings(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "there")
 	ended := make(chan error, 1)
 	r, err := Run(ctx, s, Options{Dir: dir, Plan: p, Queue: func(ctx context.Context) (*workqueue.Coordinator, error) {
-		q, err := workqueue.Listen(ctx, workqueue.Options{Listen: "127.0.0.1:0", Dir: filepath.Join(dir, "queue"), Job: s.Name, Token: testToken, Build: "test", Workers: 1, Tries: 10, AckWait: time.Second})
+		q, err := workqueue.Listen(ctx,
+			workqueue.Options{Listen: "127.0.0.1:0", Dir: filepath.Join(dir, "queue"), Job: s.Name, Token: testToken,
+				Build: "test", Workers: 1, Tries: 10, AckWait: time.Second})
 		if err != nil {
 			return nil, err
 		}
 		go func() {
 			ended <- workqueue.Work(ctx, workqueue.WorkOptions{
 				URL: q.URL(), Token: testToken, Name: "w", Slots: 1, Workers: 1, Build: "test", Patience: time.Minute,
-				Handlers: map[string]workqueue.Handler{CellKind: Handler(func(string) (Study, error) { return tunable(func(string) {}), nil }, "")},
+				Handlers: map[string]workqueue.Handler{
+					CellKind: Handler(func(string) (Study, error) { return tunable(func(string) {}), nil }, "")},
 			})
 		}()
 		return q, nil

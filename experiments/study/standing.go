@@ -77,7 +77,9 @@ func Stands(s Study, dir string) (*Standing, error) {
 	if err := json.Unmarshal(b, &p); err != nil {
 		return nil, fault.Mistakef("%s: %w", filepath.Join(dir, planFile), err)
 	}
-	opt := Options{Dir: dir, Only: p.Only, Plan: Plan{Quick: p.Quick, Data: p.Data, Seeds: p.Seeds, Workers: 1, Agents: p.Agents, Changes: p.Changes, heard: new(heard)}}
+	opt := Options{Dir: dir, Only: p.Only,
+		Plan: Plan{Quick: p.Quick, Data: p.Data, Seeds: p.Seeds, Workers: 1, Agents: p.Agents, Changes: p.Changes,
+			heard: new(heard)}}
 	cells, err := s.Cells(opt.Plan)
 	if err != nil {
 		return nil, err

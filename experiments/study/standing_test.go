@@ -13,24 +13,25 @@ func TestAnExperimentIsShownAsItStands(t *testing.T) {
 	var seen []string
 	s.Cells = func(p Plan) (cells []Cell, err error) {
 		for i := range 3 {
-			cells = append(cells, Cell{Key: fmt.Sprintf("cell/%d", i), Input: i, Run: func(context.Context, *Bench) ([]Row, error) {
-				st, err := Stands(s, dir)
-				if err != nil {
-					return nil, err
-				}
-				done := 0
-				for _, c := range st.Cells {
-					if c.Done {
-						done++
+			cells = append(cells, Cell{Key: fmt.Sprintf("cell/%d", i), Input: i,
+				Run: func(context.Context, *Bench) ([]Row, error) {
+					st, err := Stands(s, dir)
+					if err != nil {
+						return nil, err
 					}
-				}
-				rows := 0
-				for _, t := range st.Sheets {
-					rows += len(t.Lines)
-				}
-				seen = append(seen, fmt.Sprintf("%d of %d cells, %d rows", done, len(st.Cells), rows))
-				return []Row{{"t", map[string]string{"policy": fmt.Sprint("p", i)}, "m", float64(i)}}, nil
-			}})
+					done := 0
+					for _, c := range st.Cells {
+						if c.Done {
+							done++
+						}
+					}
+					rows := 0
+					for _, t := range st.Sheets {
+						rows += len(t.Lines)
+					}
+					seen = append(seen, fmt.Sprintf("%d of %d cells, %d rows", done, len(st.Cells), rows))
+					return []Row{{"t", map[string]string{"policy": fmt.Sprint("p", i)}, "m", float64(i)}}, nil
+				}})
 		}
 		return cells, nil
 	}

@@ -17,8 +17,8 @@ type Plan struct {
 	Data    string // folder of recorded workloads; "" = only generated ones
 	Seeds   int    // number of seeds; 0 = the study's own
 	Workers int    // total number of goroutines; must not influence results
-	// Agents are trained agents that play beside the study's policies, for studies with PlaysAgents. They are never part of the
-	// recorded figures.
+	// Agents are trained agents that play beside the study's policies, for studies with PlaysAgents. They are never part
+	// of the recorded figures.
 	Agents []Agent
 	// Changes are what the user wants to be otherwise than in the study's experiment.yaml. Settings applies them.
 	Changes Changes
@@ -41,12 +41,12 @@ func (p Plan) Mode() string {
 	return "full"
 }
 
-// Sent reports whether p came to a worker with a task: what it names on this machine is then not the user's who started the
-// worker, and no file may be opened for it but those of Data and of Agents.
+// Sent reports whether p came to a worker with a task: what it names on this machine is then not the user's who started
+// the worker, and no file may be opened for it but those of Data and of Agents.
 func (p Plan) Sent() bool { return p.sent }
 
-// label returns what results.csv and expected.csv call a run: its form, "--data" with recorded workloads, and "--set" with
-// other settings than the recorded ones.
+// label returns what results.csv and expected.csv call a run: its form, "--data" with recorded workloads, and "--set"
+// with other settings than the recorded ones.
 func (p Plan) label() string {
 	label := p.Mode()
 	if p.Data != "" {
@@ -83,8 +83,8 @@ func (p Plan) SeedsOr(own int) int {
 type Study struct {
 	Name, Title, Cite string
 	Takes             string // how long quick and full take, for people
-	// RunTimes says what the policies of all tables know of run times, as sim.Estimates.Label does; "" = the tables say it, or there
-	// is nothing to know.
+	// RunTimes says what the policies of all tables know of run times, as sim.Estimates.Label does; "" = the tables say
+	// it, or there is nothing to know.
 	RunTimes string
 	// PlaysAgents says that Cells and Tables heed Plan.Agents.
 	PlaysAgents bool
@@ -99,8 +99,8 @@ type Study struct {
 	Expected []byte              // expected.csv: the recorded figures; binaries have it packed with zstd
 }
 
-// Cell is a unit of work. Its rows are kept in the file that Key names. They are computed again only if Input has changed, or
-// the input of a cell that this one reads.
+// Cell is a unit of work. Its rows are kept in the file that Key names. They are computed again only if Input has
+// changed, or the input of a cell that this one reads.
 type Cell struct {
 	Key   string   // stable; words of letters, digits and ".,_+=@-", separated by "/"
 	Input any      // encoded as JSON: everything on which the result depends, including a version of the method
@@ -138,7 +138,8 @@ func With(labels map[string]string, name string, value any) map[string]string {
 	return own
 }
 
-// Timing reports whether the row measures the machine: its metric or one of its labels is "timing" or begins with "timing_".
+// Timing reports whether the row measures the machine: its metric or one of its labels is "timing" or begins with
+// "timing_".
 func (r *Row) Timing() bool {
 	if isTiming(r.Metric) {
 		return true
@@ -172,14 +173,16 @@ var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
 // Word reports whether a name can be a word of a cell's key: letters, digits and hyphens.
 func Word(name string) bool { return word.MatchString(name) }
 
-// check panics if the cells are inconsistent, which is an error of the program, unless the user has changed the settings of p.
+// check panics if the cells are inconsistent, which is an error of the program, unless the user has changed the
+// settings of p.
 func (s *Study) check(cells []Cell, p Plan) error {
 	err := consistent(cells)
 	if err == nil {
 		return nil
 	}
 	if p.Changes.some() {
-		return fault.Mistakef("with these settings %w; want each name and value of a list once, of letters, digits and -._=", err)
+		return fault.Mistakef("with these settings %w; want each name and value of a list once, of letters, digits and -._=",
+			err)
 	}
 	panic(fmt.Sprintf("study %s: %v", s.Name, err))
 }

@@ -45,55 +45,65 @@ func (y *toy) study() Study {
 			var cells []Cell
 			for seed := range p.SeedsOr(3) {
 				train := fmt.Sprintf("train/seed-%d", seed)
-				cells = append(cells, Cell{Key: train, Input: map[string]any{"scale": y.scale, "seed": seed}, Run: func(ctx context.Context, b *Bench) ([]Row, error) {
-					if err := count(ctx, train); err != nil {
-						return nil, err
-					}
-					return nil, os.WriteFile(filepath.Join(b.Work(), "weights"), []byte(fmt.Sprint(y.scale*float64(seed+1))), 0o600)
-				}})
-				eval := fmt.Sprintf("eval/seed-%d", seed)
-				cells = append(cells, Cell{Key: eval, Input: seed, After: []string{train}, Run: func(ctx context.Context, b *Bench) ([]Row, error) {
-					if err := count(ctx, eval); err != nil {
-						return nil, err
-					}
-					w, err := os.ReadFile(filepath.Join(b.WorkOf(train), "weights"))
-					if err != nil {
-						return nil, err
-					}
-					var weight float64
-					if _, err := fmt.Sscan(string(w), &weight); err != nil {
-						return nil, err
-					}
-					var rows []Row
-					for g := range 4 {
-						for p, policy := range []string{"learned", "random"} {
-							rows = append(rows, Row{"makespan", map[string]string{"policy": policy, "graph": fmt.Sprint(g), "seed": fmt.Sprint(seed)}, "makespan_s",
-								float64(10*(g+1)) + float64(p)*2 + weight/10})
+				cells = append(cells, Cell{Key: train, Input: map[string]any{"scale": y.scale, "seed": seed},
+					Run: func(ctx context.Context, b *Bench) ([]Row, error) {
+						if err := count(ctx, train); err != nil {
+							return nil, err
 						}
-					}
-					return append(rows, Row{"makespan", map[string]string{"policy": "learned", "graph": "0", "seed": fmt.Sprint(seed)}, "timing_s", float64(time.Now().UnixNano())}), nil
-				}})
+						return nil, os.WriteFile(filepath.Join(b.Work(), "weights"), []byte(fmt.Sprint(y.scale*float64(seed+1))), 0o600)
+					}})
+				eval := fmt.Sprintf("eval/seed-%d", seed)
+				cells = append(cells, Cell{Key: eval, Input: seed, After: []string{train},
+					Run: func(ctx context.Context, b *Bench) ([]Row, error) {
+						if err := count(ctx, eval); err != nil {
+							return nil, err
+						}
+						w, err := os.ReadFile(filepath.Join(b.WorkOf(train), "weights"))
+						if err != nil {
+							return nil, err
+						}
+						var weight float64
+						if _, err := fmt.Sscan(string(w), &weight); err != nil {
+							return nil, err
+						}
+						var rows []Row
+						for g := range 4 {
+							for p, policy := range []string{"learned", "random"} {
+								rows = append(rows,
+									Row{"makespan", map[string]string{"policy": policy, "graph": fmt.Sprint(g), "seed": fmt.Sprint(seed)},
+										"makespan_s",
+										float64(10*(g+1)) + float64(p)*2 + weight/10})
+							}
+						}
+						return append(rows,
+							Row{"makespan", map[string]string{"policy": "learned", "graph": "0", "seed": fmt.Sprint(seed)}, "timing_s",
+								float64(time.Now().UnixNano())}), nil
+					}})
 			}
 			return cells, nil
 		},
 		Tables: func(Plan) []Table {
 			return []Table{{
-				Name: "makespan", Title: "Makespan by policy", By: []string{"policy"}, Order: map[string][]string{"policy": {"random", "learned"}},
+				Name: "makespan", Title: "Makespan by policy", By: []string{"policy"},
+				Order: map[string][]string{"policy": {"random", "learned"}},
 				Columns: []Column{
 					{Title: "makespan", Metric: "makespan_s"},
 					{Title: "vs random", Metric: "makespan_s", Stat: Percent, Versus: map[string]string{"policy": "random"},
 						Paper: func(l map[string]string) string { return map[string]string{"learned": "−47 %"}[l["policy"]] }},
-					{Title: "learned vs it", Metric: "makespan_s", Stat: Percent, Versus: map[string]string{"policy": "learned"}, Turned: true},
+					{Title: "learned vs it", Metric: "makespan_s", Stat: Percent, Versus: map[string]string{"policy": "learned"},
+						Turned: true},
 					{Title: "wins", Metric: "makespan_s", Stat: Wins, Versus: map[string]string{"policy": "random"}},
 				},
 				Notes: []string{"One <graph> each."},
 			}}
 		},
 		Claims: func(Plan) []Claim {
-			return []Claim{{"learned & tuned against random", "−47 %", "makespan", map[string]string{"policy": "learned"}, "vs random"}}
+			return []Claim{{"learned & tuned against random", "−47 %", "makespan", map[string]string{"policy": "learned"},
+				"vs random"}}
 		},
 		Figures: func(Plan) []Figure {
-			return []Figure{{Name: "makespan", Title: "Makespan", X: "makespan in s", Kind: Bars, Zero: true, Series: func(r *Results) []Series { return r.Bars("makespan", "makespan", nil) }}}
+			return []Figure{{Name: "makespan", Title: "Makespan", X: "makespan in s", Kind: Bars, Zero: true,
+				Series: func(r *Results) []Series { return r.Bars("makespan", "makespan", nil) }}}
 		},
 	}
 }
@@ -134,7 +144,8 @@ func TestWorkersChangeNothing(t *testing.T) {
 			t.Errorf("with %d workers:\n%s\nwith one:\n%s", workers, got, want)
 		}
 	}
-	for _, part := range []string{"policy", "random", "−47 %", "learned & tuned", "1-", "== rows.csv\ntable,labels,metric,value\nmakespan,graph=0;policy=learned;seed=0,makespan_s,10.1\n"} {
+	for _, part := range []string{"policy", "random", "−47 %", "learned & tuned", "1-",
+		"== rows.csv\ntable,labels,metric,value\nmakespan,graph=0;policy=learned;seed=0,makespan_s,10.1\n"} {
 		if part != "1-" && !strings.Contains(want, part) {
 			t.Errorf("%q is missing in\n%s", part, want)
 		}
@@ -155,17 +166,20 @@ func TestTheTableSaysWhatTheRowsSay(t *testing.T) {
 		t.Errorf("learned: %+v, want 25.2 of 4 graphs and 3 runs", v)
 	}
 	v, _, ok = r.Results.Find("makespan", map[string]string{"policy": "learned"}, "vs random")
-	if want := 100 * -2 / 27.2; !ok || math.Abs(v.Value-want) > 1e-12 || !(v.Low < want && want < v.High && v.High < 0) || v.Paper != "−47 %" {
+	if want := 100 * -2 / 27.2; !ok || math.Abs(v.Value-want) > 1e-12 || !(v.Low < want && want < v.High && v.High < 0) ||
+		v.Paper != "−47 %" {
 		t.Errorf("against random: %+v, want %v", v, want)
 	}
 	if v, _, _ = r.Results.Find("makespan", map[string]string{"policy": "learned"}, "wins"); v.Value != 1 || v.Low != 1 {
 		t.Errorf("wins: %+v, want all", v)
 	}
-	if v, _, ok = r.Results.Find("makespan", map[string]string{"policy": "random"}, "vs random"); !ok || !math.IsNaN(v.Value) {
+	if v, _, ok = r.Results.Find("makespan", map[string]string{"policy": "random"}, "vs random"); !ok ||
+		!math.IsNaN(v.Value) {
 		t.Errorf("random against itself: %+v, want no figure", v)
 	}
 	// Random is 2 s of 25.2 s slower: the same comparison in the other direction.
-	if v, _, ok = r.Results.Find("makespan", map[string]string{"policy": "random"}, "learned vs it"); !ok || math.Abs(v.Value-100*-2/27.2) > 1e-12 {
+	if v, _, ok = r.Results.Find("makespan", map[string]string{"policy": "random"}, "learned vs it"); !ok ||
+		math.Abs(v.Value-100*-2/27.2) > 1e-12 {
 		t.Errorf("turned: %+v", v)
 	}
 	if lines := r.Results.Lines("makespan"); lines[0].Labels["policy"] != "random" {
@@ -217,7 +231,8 @@ func TestAnInterruptedRunGoesOn(t *testing.T) {
 			t.Errorf("%d workers: interrupted and continued:\n%s\nstraight through:\n%s", workers, got, want)
 		}
 		if y.times("train/seed-1") != 1 || y.times("eval/seed-1") != 2 {
-			t.Errorf("%d workers: what was finished was computed %d times, what was not %d times", workers, y.times("train/seed-1"), y.times("eval/seed-1"))
+			t.Errorf("%d workers: what was finished was computed %d times, what was not %d times", workers,
+				y.times("train/seed-1"), y.times("eval/seed-1"))
 		}
 	}
 }
@@ -239,7 +254,8 @@ func TestAChangedInputComputesTheCellAndWhatReadsIt(t *testing.T) {
 	if y.times("train/seed-0") != 2 || y.times("eval/seed-0") != 2 {
 		t.Errorf("computed %d and %d times, want twice", y.times("train/seed-0"), y.times("eval/seed-0"))
 	}
-	if v, _, _ := r.Results.Find("makespan", map[string]string{"policy": "learned"}, "makespan"); math.Abs(v.Value-25.4) > 1e-12 {
+	if v, _, _ := r.Results.Find("makespan", map[string]string{"policy": "learned"}, "makespan"); math.Abs(v.Value-25.4) >
+		1e-12 {
 		t.Errorf("learned %v, want 25.4", v.Value)
 	}
 }
@@ -252,7 +268,10 @@ func TestADamagedCellIsComputedAgain(t *testing.T) {
 		"another digest": func(b []byte) []byte {
 			return []byte(strings.Replace(string(b), `"rows_sha256": "`, `"rows_sha256": "0`, 1))
 		},
-		"a row that ends": func(b []byte) []byte { return []byte(strings.Replace(string(b), `"makespan_s"`, `"makespan_s`, 1)) },
+		"a row that ends": func(b []byte) []byte {
+			return []byte(
+				strings.Replace(string(b), `"makespan_s"`, `"makespan_s`, 1))
+		},
 	} {
 		dir := t.TempDir()
 		y := &toy{scale: 1}
@@ -304,7 +323,8 @@ func TestFilesThatAreGoneAreMadeAgainWhereTheyAreRead(t *testing.T) {
 	}
 	mustRun(t, y, dir, 2)
 	if y.times("train/seed-1") != 2 || y.times("train/seed-0") != 1 {
-		t.Errorf("made %d and %d times, want 2 for those that are read and 1", y.times("train/seed-1"), y.times("train/seed-0"))
+		t.Errorf("made %d and %d times, want 2 for those that are read and 1", y.times("train/seed-1"),
+			y.times("train/seed-0"))
 	}
 }
 
@@ -323,7 +343,8 @@ func TestOnlyComputesAPrefixAndWhatItReads(t *testing.T) {
 	}
 	_, err = Run(t.Context(), y.study(), Options{Dir: dir, Only: "evil"})
 	var input *fault.Mistake
-	if !errors.As(err, &input) || !strings.Contains(err.Error(), `no cell's name begins with "evil"; there are 6, such as train/seed-0`) {
+	if !errors.As(err, &input) ||
+		!strings.Contains(err.Error(), `no cell's name begins with "evil"; there are 6, such as train/seed-0`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -445,7 +466,8 @@ func TestExpectedFiguresAreComparedWithThoseOfNow(t *testing.T) {
 	if d := r.deviation; d == nil || d.Figures == 0 || d.Equal != d.Figures || len(d.Missing) > 0 {
 		t.Errorf("beside its own figures: %+v", r.deviation)
 	}
-	s.Expected = []byte(strings.Replace(string(b), "full,makespan,learned,makespan,makespan_s,mean,25.2,", "full,makespan,learned,makespan,makespan_s,mean,99,", 1))
+	s.Expected = []byte(strings.Replace(string(b), "full,makespan,learned,makespan,makespan_s,mean,25.2,",
+		"full,makespan,learned,makespan,makespan_s,mean,99,", 1))
 	if r, err = Run(t.Context(), s, Options{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
@@ -462,7 +484,8 @@ func TestExpectedFiguresAreComparedWithThoseOfNow(t *testing.T) {
 	}
 }
 
-// A table has 120 columns, without hidden columns and with shared labels in its title; the page and results.csv have all.
+// A table has 120 columns, without hidden columns and with shared labels in its title; the page and results.csv have
+// all.
 func TestTheTableIsShortAndTheRestIsElsewhere(t *testing.T) {
 	s := (&toy{scale: 1}).study()
 	tables := s.Tables
@@ -497,7 +520,8 @@ func TestTheTableIsShortAndTheRestIsElsewhere(t *testing.T) {
 			t.Errorf("a line of %d characters: %s", len([]rune(line)), line)
 		}
 	}
-	if strings.Contains(text, "wins") || !strings.Contains(text, "index.html and results.csv have more columns.") || !strings.Contains(text, "column 11") {
+	if strings.Contains(text, "wins") || !strings.Contains(text, "index.html and results.csv have more columns.") ||
+		!strings.Contains(text, "column 11") {
 		t.Errorf("the table:\n%s", text)
 	}
 	for _, name := range []string{"index.html", "results.csv"} {
@@ -512,8 +536,10 @@ func TestUnitsStandOnce(t *testing.T) {
 		c    Column
 		want string
 	}{
-		{Column{Stat: Percent}, "-12.0 % [-14.0, +3.0]"}, {Column{}, "-12 [-14, 3]"}, {Column{Format: func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }}, "-1200.0 % [-1400.0, 300.0]"},
-		{Column{Format: func(v float64) string { return fmt.Sprintf("%g×", v) }}, "-12× [-14×, 3×]"}, {Column{Stat: Percent, Bare: true}, "-12.0 %"},
+		{Column{Stat: Percent}, "-12.0 % [-14.0, +3.0]"}, {Column{}, "-12 [-14, 3]"},
+		{Column{Format: func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }}, "-1200.0 % [-1400.0, 300.0]"},
+		{Column{Format: func(v float64) string { return fmt.Sprintf("%g×", v) }}, "-12× [-14×, 3×]"},
+		{Column{Stat: Percent, Bare: true}, "-12.0 %"},
 	} {
 		if got := c.c.Show(Value{Value: -12, Low: -14, High: 3}); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

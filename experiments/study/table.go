@@ -8,19 +8,20 @@ import (
 	"strings"
 )
 
-// Table groups rows into lines by the labels in By, and aggregates over the other labels. Each combination of other labels
-// except that of repeated runs is a unit, such as a window or a graph. Intervals are 95 % percentile intervals of a
-// bootstrap that draws units and, if there are several, runs.
+// Table groups rows into lines by the labels in By, and aggregates over the other labels. Each combination of other
+// labels except that of repeated runs is a unit, such as a window or a graph. Intervals are 95 % percentile intervals
+// of a bootstrap that draws units and, if there are several, runs.
 type Table struct {
 	Name, Title string
-	From        string                            // table of the rows; "" = Name
-	Where       map[string]string                 // use only rows with these labels
-	Keep        func(line map[string]string) bool // show only these lines; nil = all. Hidden lines can still be compared with
-	By          []string                          // the labels that name a line
-	Order       map[string][]string               // of a label's values; other values follow in order of appearance
-	Runs        string                            // the label of repeated runs; "" = "seed"
-	Columns     []Column
-	Notes       []string
+	From        string            // table of the rows; "" = Name
+	Where       map[string]string // use only rows with these labels
+	// show only these lines; nil = all. Hidden lines can still be compared with
+	Keep    func(line map[string]string) bool
+	By      []string            // the labels that name a line
+	Order   map[string][]string // of a label's values; other values follow in order of appearance
+	Runs    string              // the label of repeated runs; "" = "seed"
+	Columns []Column
+	Notes   []string
 }
 
 // Stat is how a column aggregates.
@@ -28,8 +29,8 @@ type Stat string
 
 // The statistics. The last five compare a line with another one on the units that both have: the difference of sums in
 // percent, the mean over units of each unit's difference in percent, the mean difference, the share of units in which
-// the line is better, where ties count half, and the difference of sums in percent of the way from a third line, Start, to
-// the other one.
+// the line is better, where ties count half, and the difference of sums in percent of the way from a third line, Start,
+// to the other one.
 const (
 	Mean          Stat = "mean"
 	IQM           Stat = "iqm"
@@ -122,7 +123,8 @@ func (c *Column) Show(v Value) string {
 	}
 	// The unit stands once.
 	unit := ""
-	if _, u, ok := strings.Cut(f(v.Value), " "); ok && strings.HasSuffix(f(v.Low), " "+u) && strings.HasSuffix(f(v.High), " "+u) {
+	if _, u, ok := strings.Cut(f(v.Value), " "); ok && strings.HasSuffix(f(v.Low), " "+u) &&
+		strings.HasSuffix(f(v.High), " "+u) {
 		unit = " " + u
 	}
 	return fmt.Sprintf("%s [%s, %s]", f(v.Value), strings.TrimSuffix(f(v.Low), unit), strings.TrimSuffix(f(v.High), unit))

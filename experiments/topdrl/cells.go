@@ -16,8 +16,8 @@ import (
 	"clustergym/simulator/policyname"
 )
 
-// cells returns the study's units of work: GPUPick-v1, whose agents also place the jobs of the stages; for each stage the search for
-// weights of rules, the trainings and the plays of its test windows; and the gaps of placements.
+// cells returns the study's units of work: GPUPick-v1, whose agents also place the jobs of the stages; for each stage
+// the search for weights of rules, the trainings and the plays of its test windows; and the gaps of placements.
 func (s *settings) cells(study.Plan) ([]study.Cell, error) {
 	all, err := s.pickCells()
 	if err != nil {
@@ -32,7 +32,8 @@ func (s *settings) cells(study.Plan) ([]study.Cell, error) {
 	}
 	for _, name := range []string{"topdrl-2x4x4", "topdrl-4x8x4"} {
 		input := map[string]any{"method": method, "states": s.Gap.States, "placements": gapPlacements}
-		all = append(all, study.Cell{Key: "gap/" + name, Input: input, Run: func(context.Context, *study.Bench) ([]study.Row, error) { return measureGap(name, s.Gap.States) }})
+		all = append(all, study.Cell{Key: "gap/" + name, Input: input,
+			Run: func(context.Context, *study.Bench) ([]study.Row, error) { return measureGap(name, s.Gap.States) }})
 	}
 	return all, nil
 }
@@ -44,8 +45,8 @@ type tuned struct {
 	only []string // the weights that move; none = all
 }
 
-// searches returns what is tuned on a stage: the rule that agents imitate, and a control with as many tries, an order alone: hold
-// without holding anything back, or SRTF with a weight of GPUs and one of how unsure forecasts are.
+// searches returns what is tuned on a stage: the rule that agents imitate, and a control with as many tries, an order
+// alone: hold without holding anything back, or SRTF with a weight of GPUs and one of how unsure forecasts are.
 func (st *stage) searches() []tuned {
 	if st.Preempt {
 		return []tuned{{name: "index"}, {"index-width", []string{"eval.index.left=1"}, []string{"width", "spread"}}}
@@ -69,18 +70,20 @@ func (s *settings) stageCells(st *stage) ([]study.Cell, error) {
 	}
 	world := sync.OnceValues(func() (*arena.World, error) { return arena.NewWorld(&cfg) })
 	// A cell computes its rows on the stage's workload.
-	on := func(key string, more map[string]any, after []string, compute func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error)) study.Cell {
+	on := func(key string, more map[string]any, after []string,
+		compute func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error)) study.Cell {
 		input := map[string]any{"method": method, "config": text, "digest": digest}
 		for k, v := range more {
 			input[k] = v
 		}
-		return study.Cell{Key: key, Input: input, After: after, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			w, err := world()
-			if err != nil {
-				return nil, err
-			}
-			return compute(ctx, b, w)
-		}}
+		return study.Cell{Key: key, Input: input, After: after,
+			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				w, err := world()
+				if err != nil {
+					return nil, err
+				}
+				return compute(ctx, b, w)
+			}}
 	}
 	var all []study.Cell
 	for _, t := range st.searches() {
@@ -101,37 +104,42 @@ func (s *settings) stageCells(st *stage) ([]study.Cell, error) {
 		}
 	}
 	teacher := "tune/" + st.Name + "/" + st.searches()[0].name
-	rules := map[string]any{"draws": s.Draws, "rules": fmt.Sprint(selectors, placements, others, stoppers, stoppersInSlots, foreseen)}
+	rules := map[string]any{"draws": s.Draws,
+		"rules": fmt.Sprint(selectors, placements, others, stoppers, stoppersInSlots, foreseen)}
 	all = append(all,
-		on("play/"+st.Name+"/rules", rules, nil, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
-			return s.playRules(ctx, b, w, st)
-		}),
-		on("play/"+st.Name+"/hindsight", map[string]any{"hindsight": s.Hindsight}, []string{teacher}, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
-			found, err := cell.Weights(b.WorkOf(teacher), &cfg)
-			if err != nil {
-				return nil, err
-			}
-			own := cfg
-			found.Give(&own.Eval)
-			r, err := own.Rival(found.Policy)
-			if err != nil {
-				return nil, err
-			}
-			return s.playHindsight(ctx, b, w, st, &r.Sched)
-		}))
+		on("play/"+st.Name+"/rules", rules, nil,
+			func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+				return s.playRules(ctx, b, w, st)
+			}),
+		on("play/"+st.Name+"/hindsight", map[string]any{"hindsight": s.Hindsight}, []string{teacher},
+			func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+				found, err := cell.Weights(b.WorkOf(teacher), &cfg)
+				if err != nil {
+					return nil, err
+				}
+				own := cfg
+				found.Give(&own.Eval)
+				r, err := own.Rival(found.Policy)
+				if err != nil {
+					return nil, err
+				}
+				return s.playHindsight(ctx, b, w, st, &r.Sched)
+			}))
 	if st.Placed {
 		for k := range s.Pick.Seeds {
 			train := pickTraining(sharing, k+1)
-			all = append(all, on(fmt.Sprintf("play/%s/placed/seed-%d", st.Name, k+1), nil, []string{train}, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
-				return s.playPlaced(ctx, b, w, st, uint64(k+1), b.WorkOf(train))
-			}))
+			all = append(all, on(fmt.Sprintf("play/%s/placed/seed-%d", st.Name, k+1), nil, []string{train},
+				func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+					return s.playPlaced(ctx, b, w, st, uint64(k+1), b.WorkOf(train))
+				}))
 		}
 	}
 	return all, nil
 }
 
 // maker makes a cell of a stage.
-type maker func(key string, more map[string]any, after []string, compute func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error)) study.Cell
+type maker func(key string, more map[string]any, after []string,
+	compute func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error)) study.Cell
 
 // tuneCells returns the search for t's weights and what plays them.
 func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
@@ -160,23 +168,24 @@ func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
 			})
 			return nil, err
 		}),
-		on("play/"+st.Name+"/tuned/"+t.name, more, []string{key}, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
-			cfg, err := with()
-			if err != nil {
-				return nil, err
-			}
-			found, err := cell.Weights(b.WorkOf(key), &cfg)
-			if err != nil {
-				return nil, err
-			}
-			found.Give(&cfg.Eval)
-			rows, err := s.playNamed(ctx, b, w, st, &cfg, found.Policy, t.name)
-			if err != nil || len(t.only) > 0 {
-				return rows, err
-			}
-			own, err := s.playNamed(ctx, b, w, st, &cfg, policyname.Slots(found.Policy), policyname.Slots(t.name))
-			return append(rows, own...), err
-		}),
+		on("play/"+st.Name+"/tuned/"+t.name, more, []string{key},
+			func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+				cfg, err := with()
+				if err != nil {
+					return nil, err
+				}
+				found, err := cell.Weights(b.WorkOf(key), &cfg)
+				if err != nil {
+					return nil, err
+				}
+				found.Give(&cfg.Eval)
+				rows, err := s.playNamed(ctx, b, w, st, &cfg, found.Policy, t.name)
+				if err != nil || len(t.only) > 0 {
+					return rows, err
+				}
+				own, err := s.playNamed(ctx, b, w, st, &cfg, policyname.Slots(found.Policy), policyname.Slots(t.name))
+				return append(rows, own...), err
+			}),
 	}
 }
 
@@ -198,18 +207,20 @@ func (s *settings) agentCells(st *stage, a *agent, seed uint64, on maker) ([]stu
 		after = []string{taught}
 	}
 	return []study.Cell{
-		on(key, map[string]any{"config": text}, after, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
-			own := cfg
-			if taught != "" {
-				found, err := cell.Weights(b.WorkOf(taught), &cfg)
-				if err != nil {
-					return nil, err
+		on(key, map[string]any{"config": text}, after,
+			func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+				own := cfg
+				if taught != "" {
+					found, err := cell.Weights(b.WorkOf(taught), &cfg)
+					if err != nil {
+						return nil, err
+					}
+					found.Give(&own.Eval)
 				}
-				found.Give(&own.Eval)
-			}
-			return trainIn(ctx, b, own, inWorld(w, &own))
-		}),
-		on(fmt.Sprintf("play/%s/%s/seed-%d", st.Name, a.Name, seed), map[string]any{"config": text, "variants": variants, "first": st.Agents[0]}, []string{key},
+				return trainIn(ctx, b, own, inWorld(w, &own))
+			}),
+		on(fmt.Sprintf("play/%s/%s/seed-%d", st.Name, a.Name, seed),
+			map[string]any{"config": text, "variants": variants, "first": st.Agents[0]}, []string{key},
 			func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
 				return s.playAgent(ctx, b, w, st, a, seed, filepath.Join(b.WorkOf(key), "run"))
 			}),

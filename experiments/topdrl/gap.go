@@ -12,8 +12,8 @@ import (
 // gapPlacements are compared with the best placement.
 var gapPlacements = []string{"closest-a", "closest-b", "closest-c", "load-balance", "first-available", "random"}
 
-// measureGap compares placements with the cheapest one, found by exhaustion, in random states of a cluster. Each GPU is taken
-// with a probability drawn for the state, and a gang of 2 to 8 GPUs that fits is placed.
+// measureGap compares placements with the cheapest one, found by exhaustion, in random states of a cluster. Each GPU is
+// taken with a probability drawn for the state, and a gang of 2 to 8 GPUs that fits is placed.
 func measureGap(name string, states int) ([]study.Row, error) {
 	spec, err := workload.ClusterSpec(name)
 	if err != nil {

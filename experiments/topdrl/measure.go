@@ -27,8 +27,8 @@ type measure struct {
 	gangs    int
 }
 
-// begin starts the measurement of e's next window. Observe reads the window's times at its first event, because e.Window
-// describes the new window only from then on.
+// begin starts the measurement of e's next window. Observe reads the window's times at its first event, because
+// e.Window describes the new window only from then on.
 func (m *measure) begin(e *sched.Env) {
 	m.Collector.Reset()
 	*m = measure{Collector: m.Collector, win: e.Window()}
@@ -92,16 +92,21 @@ type figures struct {
 	jct, wait, makespan, cost, close, wide float64
 }
 
-// figures returns the window's figures. A window whose jobs are all submitted at once has none: no time passes while jobs arrive.
+// figures returns the window's figures. A window whose jobs are all submitted at once has none: no time passes while
+// jobs arrive.
 func (m *measure) figures() (figures, error) {
 	s := m.Summary(0, 0)
 	span := (m.last - m.win.Begin).Seconds()
 	if span <= 0 {
-		return figures{}, errors.New("all jobs are submitted at once, so that there is no throughput while jobs arrive; want a workload whose jobs arrive over time, and env.window 2 or more")
+		return figures{},
+			errors.New(
+				"all jobs are submitted at once, so that there is no throughput while jobs arrive; want a workload whose jobs " +
+					"arrive over time, and env.window 2 or more")
 	}
 	return figures{
-		throughput: float64(m.finished) / span * 3600, work: m.work / (float64(m.win.GPUs) * span), running: m.held / s.Makespan,
-		jct: s.JCT.Mean / 3600, wait: s.Wait.Mean / 3600, wide: s.JCT.P99 / 3600, makespan: s.Makespan / 3600,
+		throughput: float64(m.finished) / span * 3600, work: m.work / (float64(m.win.GPUs) * span),
+		running: m.held / s.Makespan,
+		jct:     s.JCT.Mean / 3600, wait: s.Wait.Mean / 3600, wide: s.JCT.P99 / 3600, makespan: s.Makespan / 3600,
 		cost: m.cost / float64(m.starts), close: m.close / float64(max(1, m.gangs)),
 	}, nil
 }

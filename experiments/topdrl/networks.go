@@ -17,8 +17,8 @@ var networks = map[string]func() model.Config{
 		}
 		return c
 	},
-	// The precursor's: three convolutions over the images, and a dense layer of 512. Its two images lie side by side in one, here
-	// each has its convolutions. The numbers that are in no image go to the dense layer.
+	// The precursor's: three convolutions over the images, and a dense layer of 512. Its two images lie side by side in
+	// one, here each has its convolutions. The numbers that are in no image go to the dense layer.
 	"precursor": func() model.Config {
 		c := base()
 		convs := []model.Conv{
@@ -38,7 +38,8 @@ var networks = map[string]func() model.Config{
 	"tables": func() model.Config {
 		c := base()
 		c.Kind, c.Head, c.SlotHidden, c.Hidden = "cnn", "slots", 64, []int{128}
-		c.Branches = []model.Branch{{Field: "jobs", Slots: true, Dense: []int{32}}, {Field: "running", Slots: true, Dense: []int{32}}}
+		c.Branches = []model.Branch{{Field: "jobs", Slots: true, Dense: []int{32}},
+			{Field: "running", Slots: true, Dense: []int{32}}}
 		return c
 	},
 }

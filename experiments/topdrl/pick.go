@@ -17,9 +17,9 @@ import (
 	"clustergym/simulator/cluster"
 )
 
-// The agents of GPUPick-v1. picker is the precursor's: its network sees a number of every GPU, and must find out which of them are
-// neighbours. sharing scores every GPU with the same weights, from numbers that say how far it is from those picked. distances is in
-// between: the precursor's network, which sees these numbers.
+// The agents of GPUPick-v1. picker is the precursor's: its network sees a number of every GPU, and must find out which
+// of them are neighbours. sharing scores every GPU with the same weights, from numbers that say how far it is from
+// those picked. distances is in between: the precursor's network, which sees these numbers.
 const (
 	picker    = "gpupick-ppo"
 	distances = "gpupick-distances"
@@ -28,8 +28,9 @@ const (
 
 var pickers = []string{sharing, distances, picker}
 
-// pickConfig returns the run that learns GPUPick-v1. picker and distances have the precursor's network and settings of PPO, but
-// three hundred times its learning rate for a thousandth of its steps; sharing those of the preset gpupick-table.
+// pickConfig returns the run that learns GPUPick-v1. picker and distances have the precursor's network and settings of
+// PPO, but three hundred times its learning rate for a thousandth of its steps; sharing those of the preset
+// gpupick-table.
 func (s *settings) pickConfig(name string, seed uint64) (config.Config, error) {
 	c, err := s.pickBase(name, seed)
 	if err != nil {
@@ -72,12 +73,16 @@ func (s *settings) pickBase(name string, seed uint64) (config.Config, error) {
 	return c, nil
 }
 
-// pickedElsewhere has for keys of a training in GPUPick-v1 that the study sets itself what sets them. All agents and placements play the
-// same episodes, picks outside the environment know exact run times (placer), and the name of an agent says whether it sees the table.
+// pickedElsewhere has for keys of a training in GPUPick-v1 that the study sets itself what sets them. All agents and
+// placements play the same episodes, picks outside the environment know exact run times (placer), and the name of an
+// agent says whether it sees the table.
 var pickedElsewhere = map[string]string{
-	"name": byStudy, "seed": "pick.seeds", "agent": byStudy, "cluster": byStudy, "trace": "pick", "env.id": byStudy, "env.table": "pick.sets[N].agent", "env.estimates": byStudy,
-	"env.window": byStudy, "env.load": byStudy, "env.max_gpus": byStudy, "env.comm": byStudy, "env.idle": byStudy, "env.max_steps": byStudy,
-	"train.steps": "pick.steps", "train.log_every": "pick.steps", "train.eval_every": "pick.steps", "train.checkpoint_every": "pick.steps", "train.imitate": byStudy,
+	"name": byStudy, "seed": "pick.seeds", "agent": byStudy, "cluster": byStudy, "trace": "pick", "env.id": byStudy,
+	"env.table": "pick.sets[N].agent", "env.estimates": byStudy,
+	"env.window": byStudy, "env.load": byStudy, "env.max_gpus": byStudy, "env.comm": byStudy, "env.idle": byStudy,
+	"env.max_steps": byStudy,
+	"train.steps":   "pick.steps", "train.log_every": "pick.steps", "train.eval_every": "pick.steps",
+	"train.checkpoint_every": "pick.steps", "train.imitate": byStudy,
 	"eval.choose": byStudy, "eval.policies": byStudy,
 }
 
@@ -99,54 +104,57 @@ func (s *settings) pickCells() ([]study.Cell, error) {
 				return nil, err
 			}
 			train := pickTraining(agent, k+1)
-			all = append(all, study.Cell{Key: train, Input: map[string]any{"method": method, "config": text}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				return trainIn(ctx, b, cfg, nil)
-			}})
+			all = append(all, study.Cell{Key: train, Input: map[string]any{"method": method, "config": text},
+				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					return trainIn(ctx, b, cfg, nil)
+				}})
 			key := fmt.Sprintf("play/pick/%s/seed-%d", agent, k+1)
-			all = append(all, study.Cell{Key: key, Input: play, After: []string{train}, Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				return s.playPick(ctx, cfg, fmt.Sprint(k+1), agent, func(e *gpupick.Env) (player, error) {
-					p, err := arena.Trained(filepath.Join(b.WorkOf(train), "run"), e.Spec())
-					if err != nil {
-						return nil, err
-					}
-					agent := agents.NewPlayer(e, p)
-					return func(ctx context.Context, ep env.Episode) ([]float64, error) {
-						_, _, err := agent.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act"))
-						return agent.TimeStep().Info, err
-					}, nil
-				})
-			}})
+			all = append(all, study.Cell{Key: key, Input: play, After: []string{train},
+				Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					return s.playPick(ctx, cfg, fmt.Sprint(k+1), agent, func(e *gpupick.Env) (player, error) {
+						p, err := arena.Trained(filepath.Join(b.WorkOf(train), "run"), e.Spec())
+						if err != nil {
+							return nil, err
+						}
+						agent := agents.NewPlayer(e, p)
+						return func(ctx context.Context, ep env.Episode) ([]float64, error) {
+							_, _, err := agent.Play(ctx, ep, rng.Stream(ep.Seed, "eval/act"))
+							return agent.TimeStep().Info, err
+						}, nil
+					})
+				}})
 		}
 	}
-	all = append(all, study.Cell{Key: "play/pick/rules", Input: play, Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) {
-		var rows []study.Row
-		cfg, err := s.pickConfig(picker, 1)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range append([]string{"optimal", "rack"}, gapPlacements...) {
-			own, err := s.playPick(ctx, cfg, "", name, func(e *gpupick.Env) (player, error) {
-				rule, err := cluster.NewPlacement(name)
-				if err != nil {
-					return nil, err
-				}
-				ts := env.NewTimeStep(e.Spec())
-				return func(ctx context.Context, ep env.Episode) ([]float64, error) {
-					_, _, err := env.Play(ctx, e, ep, ts, func(_ *env.TimeStep, a env.Action) error {
-						g, err := e.Pick(rule)
-						a.Disc[0] = int32(g)
-						return err
-					})
-					return ts.Info, err
-				}, nil
-			})
+	all = append(all, study.Cell{Key: "play/pick/rules", Input: play,
+		Run: func(ctx context.Context, _ *study.Bench) ([]study.Row, error) {
+			var rows []study.Row
+			cfg, err := s.pickConfig(picker, 1)
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, own...)
-		}
-		return rows, nil
-	}})
+			for _, name := range append([]string{"optimal", "rack"}, gapPlacements...) {
+				own, err := s.playPick(ctx, cfg, "", name, func(e *gpupick.Env) (player, error) {
+					rule, err := cluster.NewPlacement(name)
+					if err != nil {
+						return nil, err
+					}
+					ts := env.NewTimeStep(e.Spec())
+					return func(ctx context.Context, ep env.Episode) ([]float64, error) {
+						_, _, err := env.Play(ctx, e, ep, ts, func(_ *env.TimeStep, a env.Action) error {
+							g, err := e.Pick(rule)
+							a.Disc[0] = int32(g)
+							return err
+						})
+						return ts.Info, err
+					}, nil
+				})
+				if err != nil {
+					return nil, err
+				}
+				rows = append(rows, own...)
+			}
+			return rows, nil
+		}})
 	return all, nil
 }
 
@@ -156,7 +164,8 @@ func pickTraining(agent string, seed int) string {
 }
 
 // playPick plays the test windows of GPUPick-v1 with the player that policy makes. seed labels the rows; "" = no label.
-func (s *settings) playPick(ctx context.Context, cfg config.Config, seed, name string, policy func(e *gpupick.Env) (player, error)) ([]study.Row, error) {
+func (s *settings) playPick(ctx context.Context, cfg config.Config, seed, name string,
+	policy func(e *gpupick.Env) (player, error)) ([]study.Row, error) {
 	problem, err := arena.NewProblem(&cfg)
 	if err != nil {
 		return nil, err

@@ -63,9 +63,10 @@ func (p *placer) Decide(v *sim.View, pt *sim.Point, d *sim.Decision) error {
 	return nil
 }
 
-// playPlaced plays rules on the test windows whose jobs are placed by a trained agent of GPUPick-v1. It has been trained on jobs of
-// another workload, on the smaller cluster.
-func (s *settings) playPlaced(ctx context.Context, b *study.Bench, w *arena.World, st *stage, seed uint64, run string) ([]study.Row, error) {
+// playPlaced plays rules on the test windows whose jobs are placed by a trained agent of GPUPick-v1. It has been
+// trained on jobs of another workload, on the smaller cluster.
+func (s *settings) playPlaced(ctx context.Context, b *study.Bench, w *arena.World, st *stage, seed uint64,
+	run string) ([]study.Row, error) {
 	cfg, err := s.config(st, nil, 1)
 	if err != nil {
 		return nil, err
@@ -79,7 +80,8 @@ func (s *settings) playPlaced(ctx context.Context, b *study.Bench, w *arena.Worl
 	for _, r := range []rule{newRule("fifo", "strict", "closest-b"), newRule("sjf", "skip", "closest-b")} {
 		c := r.policy()
 		c.wrap = func(h schedulers.Policy) (sim.Scheduler, error) {
-			return &placer{Policy: h, cfg: pick, open: func(spec env.Spec) (agents.Policy, error) { return arena.Trained(filepath.Join(run, "run"), spec) }}, nil
+			return &placer{Policy: h, cfg: pick,
+				open: func(spec env.Spec) (agents.Policy, error) { return arena.Trained(filepath.Join(run, "run"), spec) }}, nil
 		}
 		name := map[string]string{"fifo": "fifo", "sjf": "sjf+skip"}[r.config.Order] + learned
 		own, err := s.playOther(ctx, b, inWorld(w, &cfg), st, name, fmt.Sprint(seed), 0, c)

@@ -19,7 +19,8 @@ import (
 	"clustergym/traces"
 )
 
-// testEpisode returns the episode of test window i. Its seed draws the jobs' models, so they are the same for all policies.
+// testEpisode returns the episode of test window i. Its seed draws the jobs' models, so they are the same for all
+// policies.
 func testEpisode(i int) env.Episode {
 	return env.Episode{Seed: env.EpisodeSeed(rng.Hash("topdrl/windows"), i), Window: i}
 }
@@ -58,7 +59,8 @@ func (c *policy) make(e *sched.Env) (*made, error) {
 }
 
 // play plays c on the first n windows of part and returns its figures. Draws of a schedule follow draw.
-func (c *policy) play(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n, draw int) ([]figures, error) {
+func (c *policy) play(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n,
+	draw int) ([]figures, error) {
 	return arena.EachWindow(ctx, w, part, n, b.Workers, func(on sched.Arena) (func(i int) (figures, error), error) {
 		e := on.(*sched.Env)
 		h, err := c.make(e)
@@ -90,8 +92,8 @@ func opened(dir string) *policy {
 // choice is the directories of the checkpoints that are best on validation windows.
 type choice struct{ throughput, jct string }
 
-// choose plays the checkpoints of a run on validation windows, and chooses one for tables of throughput and one for all others: by
-// what the tables report.
+// choose plays the checkpoints of a run on validation windows, and chooses one for tables of throughput and one for all
+// others: by what the tables report.
 func (s *settings) choose(ctx context.Context, b *study.Bench, w *arena.World, run string) (c choice, err error) {
 	root := filepath.Join(run, "checkpoints")
 	steps, err := checkpoint.List(root)
@@ -122,9 +124,10 @@ func (s *settings) choose(ctx context.Context, b *study.Bench, w *arena.World, r
 	return c, nil
 }
 
-// playAgent plays a trained agent greedily on the test windows. The first agent of a stage without stops also plays with each of
-// variants.
-func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *arena.World, st *stage, a *agent, seed uint64, run string) ([]study.Row, error) {
+// playAgent plays a trained agent greedily on the test windows. The first agent of a stage without stops also plays
+// with each of variants.
+func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *arena.World, st *stage, a *agent, seed uint64,
+	run string) ([]study.Row, error) {
 	cfg, err := s.config(st, a, seed)
 	if err != nil {
 		return nil, err
@@ -229,7 +232,8 @@ func (r *rule) policy() *policy {
 }
 
 // playOther plays what is no agent on the test windows. seed labels the rows; "" = no label.
-func (s *settings) playOther(ctx context.Context, b *study.Bench, w *arena.World, st *stage, name, seed string, draw int, c *policy) ([]study.Row, error) {
+func (s *settings) playOther(ctx context.Context, b *study.Bench, w *arena.World, st *stage, name, seed string,
+	draw int, c *policy) ([]study.Row, error) {
 	got, err := c.play(ctx, b, w, traces.Test, s.Windows, draw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -246,7 +250,8 @@ func (s *settings) playOther(ctx context.Context, b *study.Bench, w *arena.World
 }
 
 // playNamed plays a policy with the weights of cfg, by its name in gymctl eval --policies.
-func (s *settings) playNamed(ctx context.Context, b *study.Bench, w *arena.World, st *stage, cfg *config.Config, of, name string) ([]study.Row, error) {
+func (s *settings) playNamed(ctx context.Context, b *study.Bench, w *arena.World, st *stage, cfg *config.Config, of,
+	name string) ([]study.Row, error) {
 	r, err := cfg.Rival(of)
 	if err != nil {
 		return nil, err

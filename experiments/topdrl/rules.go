@@ -8,8 +8,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// A schedule has a selector, which chooses the next job, and a placement, which chooses its GPUs. variants are the placements that
-// the first agent is played with, beside closest-b.
+// A schedule has a selector, which chooses the next job, and a placement, which chooses its GPUs. variants are the
+// placements that the first agent is played with, beside closest-b.
 var (
 	selectors  = []string{"fifo", "sjf"}
 	placements = []string{"first-available", "random", "load-balance", "closest-b"}
@@ -65,8 +65,8 @@ func skipping() []rule {
 	return rules
 }
 
-// others are rules beyond the precursor's, by the names of gymctl eval --policies, all with closest-b. srtf and srsf stop running
-// jobs, which costs nothing in stages without costs.
+// others are rules beyond the precursor's, by the names of gymctl eval --policies, all with closest-b. srtf and srsf
+// stop running jobs, which costs nothing in stages without costs.
 var others = []string{"area+skip", "srtf+skip", "srsf+skip"}
 
 // stoppers are the rules of stages in which a stop has a cost.

@@ -49,8 +49,8 @@ type agent struct {
 	Learner string   `yaml:"learner"` // ppo or ddqn
 	Network string   `yaml:"network"` // one of networks, which Set can change further
 	Set     []string `yaml:"set"`     // KEY=VALUE changes
-	// Imitate names the rule that the agent learns from in the first half of its steps, with the weights tuned on the stage's
-	// training part; "" = none.
+	// Imitate names the rule that the agent learns from in the first half of its steps, with the weights tuned on the
+	// stage's training part; "" = none.
 	Imitate string `yaml:"imitate"`
 	Seeds   int    `yaml:"seeds"` // trainings, if fewer than of the others; 0 = as many
 }
@@ -98,7 +98,8 @@ func (s *settings) Validate() error {
 	l.Add(s.Windows >= 2, "windows", s.Windows, "2 or more")
 	l.Add(s.Validation >= 1, "validation", s.Validation, "1 or more")
 	l.Add(s.Draws >= 1, "draws", s.Draws, "1 or more")
-	l.Add(s.Hindsight.Noisy >= 3 && s.Hindsight.Noisy <= 1<<20, "hindsight.noisy", s.Hindsight.Noisy, "3 to 1048576 schedules: the first three are without noise")
+	l.Add(s.Hindsight.Noisy >= 3 && s.Hindsight.Noisy <= 1<<20, "hindsight.noisy", s.Hindsight.Noisy,
+		"3 to 1048576 schedules: the first three are without noise")
 	t := s.tuning()
 	l.Join("tune", t.Validate())
 	s.checkAgents(&l)
@@ -125,7 +126,8 @@ func (s *settings) checkAgents(l *fault.List) {
 		l.Add(networks[a.Network] != nil, key+".network", a.Network,
 			nearest.OneOf(a.Network, slices.Sorted(maps.Keys(networks))))
 		l.Add(a.Seeds >= 0, key+".seeds", a.Seeds, "a number of trainings, or 0 for as many as of the others")
-		l.Add(a.Imitate == "" || slices.Contains(policyname.Rules("hold", "index"), a.Imitate), key+".imitate", a.Imitate, policyname.Slots("hold")+", "+policyname.Slots("index")+" or nothing")
+		l.Add(a.Imitate == "" || slices.Contains(policyname.Rules("hold", "index"), a.Imitate), key+".imitate", a.Imitate,
+			policyname.Slots("hold")+", "+policyname.Slots("index")+" or nothing")
 		if preset {
 			checkSets(l, key+".set", a.Set, base, agentElsewhere())
 		}
@@ -139,7 +141,8 @@ func (s *settings) checkStages(l *fault.List) {
 	for i := range s.Stages {
 		st := &s.Stages[i]
 		key := fmt.Sprintf("stages[%d]", i)
-		l.Add(word.MatchString(st.Name) && !stages[st.Name], key+".name", st.Name, "small letters, digits and hyphens that no other stage has")
+		l.Add(word.MatchString(st.Name) && !stages[st.Name], key+".name", st.Name,
+			"small letters, digits and hyphens that no other stage has")
 		stages[st.Name] = true
 		l.Add((st.Profile != "") != (st.File != ""), key+".profile", st.Profile, "either a profile or a file")
 		l.Add(len(st.Agents) > 0, key+".agents", len(st.Agents), "one or more")
@@ -168,15 +171,19 @@ func (s *settings) checkStages(l *fault.List) {
 
 // checkPick adds the faults of the part in GPUPick-v1.
 func (s *settings) checkPick(l *fault.List) {
-	l.Add(slices.Contains(s.Pick.Agents, sharing) && slices.Contains(s.Pick.Agents, picker), "pick.agents", s.Pick.Agents, sharing+" and "+picker+", and perhaps "+distances)
+	l.Add(slices.Contains(s.Pick.Agents, sharing) && slices.Contains(s.Pick.Agents, picker), "pick.agents", s.Pick.Agents,
+		sharing+" and "+picker+", and perhaps "+distances)
 	for i, a := range s.Pick.Agents {
-		l.Add(slices.Contains(pickers, a) && slices.Index(s.Pick.Agents, a) == i, fmt.Sprintf("pick.agents[%d]", i), a, "once one of "+strings.Join(pickers, ", "))
+		l.Add(slices.Contains(pickers, a) && slices.Index(s.Pick.Agents, a) == i, fmt.Sprintf("pick.agents[%d]", i), a,
+			"once one of "+strings.Join(pickers, ", "))
 	}
 	l.Add(s.Pick.Jobs >= 1, "pick.jobs", s.Pick.Jobs, "1 or more")
 	l.Add(s.Pick.Steps >= 4 && s.Pick.Steps <= 1<<40, "pick.steps", s.Pick.Steps, "4 or more")
-	l.Add(s.Pick.Seeds >= 1 && s.Pick.Seeds <= run.MaxSeeds, "pick.seeds", s.Pick.Seeds, fmt.Sprintf("1 to %d", run.MaxSeeds))
+	l.Add(s.Pick.Seeds >= 1 && s.Pick.Seeds <= run.MaxSeeds, "pick.seeds", s.Pick.Seeds,
+		fmt.Sprintf("1 to %d", run.MaxSeeds))
 	most := s.Pick.Jobs / 5 / gpupick.DefaultConfig().Window
-	l.Add(s.Pick.Windows >= 2 && s.Pick.Windows <= most, "pick.windows", s.Pick.Windows, fmt.Sprintf("2 to the %d windows that the last fifth of pick.jobs has", most))
+	l.Add(s.Pick.Windows >= 2 && s.Pick.Windows <= most, "pick.windows", s.Pick.Windows,
+		fmt.Sprintf("2 to the %d windows that the last fifth of pick.jobs has", most))
 	for i, c := range s.Pick.Sets {
 		key := fmt.Sprintf("pick.sets[%d]", i)
 		known := slices.Contains(pickers, c.Agent)
@@ -199,16 +206,18 @@ func (s *settings) checkPick(l *fault.List) {
 
 // setElsewhere has for keys of a training that the study sets itself what sets them.
 var setElsewhere = map[string]string{
-	"name": byStudy, "env.id": byStudy, "seed": "seeds", "agent": "agents[N].learner", "cluster": "stages[N].cluster", "trace": "stages[N]",
-	"env.preempt": "stages[N].preempt", "train.steps": "steps", "train.imitate": "agents[N].imitate", "train.imitate_steps": "steps", "train.eval_every": byStudy, "train.keep": byStudy,
+	"name": byStudy, "env.id": byStudy, "seed": "seeds", "agent": "agents[N].learner", "cluster": "stages[N].cluster",
+	"trace":       "stages[N]",
+	"env.preempt": "stages[N].preempt", "train.steps": "steps", "train.imitate": "agents[N].imitate",
+	"train.imitate_steps": "steps", "train.eval_every": byStudy, "train.keep": byStudy,
 	"eval.windows": "windows", "eval.validation": "validation", "eval.policies": byStudy,
 }
 
 // byStudy in setElsewhere is the study.
 const byStudy = "the experiment"
 
-// agentElsewhere is setElsewhere for the changes of one agent: what makes the windows that agents and rules are compared on is the same
-// for all.
+// agentElsewhere is setElsewhere for the changes of one agent: what makes the windows that agents and rules are
+// compared on is the same for all.
 func agentElsewhere() map[string]string {
 	all := maps.Clone(setElsewhere)
 	for _, key := range []string{"env.window", "env.warm", "env.load", "env.horizon", "env.comm"} {
@@ -217,8 +226,8 @@ func agentElsewhere() map[string]string {
 	return all
 }
 
-// checkSets adds a fault for each of sets, the settings' key, that is no change of base or changes a key of fixed, which has what sets
-// that key.
+// checkSets adds a fault for each of sets, the settings' key, that is no change of base or changes a key of fixed,
+// which has what sets that key.
 func checkSets(l *fault.List, key string, sets []string, base config.Config, fixed map[string]string) {
 	changed, touches := base, false
 	for i, set := range sets {
@@ -255,7 +264,8 @@ func (s *settings) tuning() tune.Settings {
 	return t
 }
 
-// settingsOf returns the settings of p's form, with p's number of seeds and the recorded stage if p has a folder of data.
+// settingsOf returns the settings of p's form, with p's number of seeds and the recorded stage if p has a folder of
+// data.
 func settingsOf(p study.Plan) (settings, error) {
 	s, err := study.Settings("topdrl", files, p, settings{})
 	if err != nil {
@@ -266,7 +276,8 @@ func settingsOf(p study.Plan) (settings, error) {
 	}
 	if p.Data != "" {
 		file := filepath.Join(p.Data, "philly", "philly_jobs.csv.gz")
-		st := stage{Name: "philly-recorded-32", File: file, Cluster: "topdrl-2x4x4", Agents: s.Stages[0].Agents[:min(3, len(s.Stages[0].Agents))], Placed: true}
+		st := stage{Name: "philly-recorded-32", File: file, Cluster: "topdrl-2x4x4",
+			Agents: s.Stages[0].Agents[:min(3, len(s.Stages[0].Agents))], Placed: true}
 		if _, _, err := traceOf(&st); err != nil {
 			return s, err
 		}
@@ -275,7 +286,8 @@ func settingsOf(p study.Plan) (settings, error) {
 	return s, nil
 }
 
-// traceOf returns the workload of a stage and its file's SHA-256, "" without a file. An unreadable file is the user's mistake.
+// traceOf returns the workload of a stage and its file's SHA-256, "" without a file. An unreadable file is the user's
+// mistake.
 func traceOf(st *stage) (t workload.TraceConfig, digest string, err error) {
 	t = workload.DefaultTraceConfig()
 	if st.File == "" {
@@ -290,10 +302,11 @@ func traceOf(st *stage) (t workload.TraceConfig, digest string, err error) {
 	return t, fmt.Sprintf("%x", sha256.Sum256(b)), nil
 }
 
-// stopping are the changes of a stage in which running jobs can be stopped: those of the preset jobselect-preempt, but with known
-// run times.
+// stopping are the changes of a stage in which running jobs can be stopped: those of the preset jobselect-preempt, but
+// with known run times.
 var stopping = []string{
-	"env.preempt=true", "env.running=16", "env.min_run=5m", "env.checkpoint=10s", "env.restart=20s", "env.images=false", "ppo.lambda=0.99", "ppo.target_kl=0.01",
+	"env.preempt=true", "env.running=16", "env.min_run=5m", "env.checkpoint=10s", "env.restart=20s", "env.images=false",
+	"ppo.lambda=0.99", "ppo.target_kl=0.01",
 }
 
 // config returns the run that trains an agent on a stage; nil = what all policies of the stage play in.

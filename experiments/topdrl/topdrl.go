@@ -10,7 +10,8 @@ import (
 //go:embed experiment.yaml report.yaml expected.csv.zst
 var files embed.FS
 
-// method is a version that is part of every cell's input. Raise it when cells compute something else with equal settings.
+// method is a version that is part of every cell's input. Raise it when cells compute something else with equal
+// settings.
 const method = 2
 
 // Study returns the study topdrl, which reproduces TopDRL as far as it is published.

@@ -64,8 +64,8 @@ func TestSettingsAreInOrder(t *testing.T) {
 	}
 }
 
-// A small study with one worker and with three: the figures are the same, and the agent, though hardly trained, beats the
-// weakest of the six by a wide margin.
+// A small study with one worker and with three: the figures are the same, and the agent, though hardly trained, beats
+// the weakest of the six by a wide margin.
 func TestTheStudyInSmall(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("it trains")
@@ -73,7 +73,8 @@ func TestTheStudyInSmall(t *testing.T) {
 	var want string
 	for _, workers := range []int{1, 3} {
 		dir := t.TempDir()
-		r, err := study.Run(t.Context(), studyWith(smallSettings), study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
+		r, err := study.Run(t.Context(), studyWith(smallSettings),
+			study.Options{Plan: study.Plan{Quick: true, Workers: workers}, Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,9 +88,11 @@ func TestTheStudyInSmall(t *testing.T) {
 		if string(b) != want {
 			t.Errorf("%d workers make other rows than one", workers)
 		}
-		v, _, ok := r.Results.Find("paper", map[string]string{"stage": "precursor-32", "policy": "fifo + random"}, "ppo vs it (%)")
+		v, _, ok := r.Results.Find("paper", map[string]string{"stage": "precursor-32", "policy": "fifo + random"},
+			"ppo vs it (%)")
 		if !ok || !(v.Value > 5) {
-			t.Errorf("%d workers: throughput of the agent against fifo + random: %+v %%, want more than 5 (found: %v)", workers, v, ok)
+			t.Errorf("%d workers: throughput of the agent against fifo + random: %+v %%, want more than 5 (found: %v)", workers,
+				v, ok)
 		}
 		for _, table := range []string{"throughput-precursor-32", "jct-precursor-32", "jct-stops-32"} {
 			for _, l := range r.Results.Lines(table) {
@@ -98,7 +101,8 @@ func TestTheStudyInSmall(t *testing.T) {
 				}
 			}
 		}
-		for _, table := range []string{"throughput-precursor-32", "jct-precursor-32", "rest-precursor-32", "variants-precursor-32", "jct-stops-32", "gap", "pick"} {
+		for _, table := range []string{"throughput-precursor-32", "jct-precursor-32", "rest-precursor-32",
+			"variants-precursor-32", "jct-stops-32", "gap", "pick"} {
 			if len(r.Results.Lines(table)) == 0 {
 				t.Errorf("table %s is empty", table)
 			}
@@ -111,7 +115,8 @@ func TestTheStudyInSmall(t *testing.T) {
 	}
 }
 
-// The figures of a window are plausible, gangs on closer GPUs cost less, and what is best in hindsight is no worse than SJF.
+// The figures of a window are plausible, gangs on closer GPUs cost less, and what is best in hindsight is no worse than
+// SJF.
 func TestAWindowIsMeasured(t *testing.T) {
 	s, err := smallSettings(study.Plan{})
 	if err != nil {
@@ -155,18 +160,23 @@ func TestAWindowIsMeasured(t *testing.T) {
 		t.Errorf("%d schedules, want 18: %v", len(got), got)
 	}
 	for p, m := range got {
-		if !(m["throughput_jobs_per_h"] > 0 && m["finished_work_share"] > 0 && m["finished_work_share"] < 1 && m["jct_h"] > m["wait_h"] && m["jct_p99_h"] > m["jct_h"]) {
+		if !(m["throughput_jobs_per_h"] > 0 && m["finished_work_share"] > 0 && m["finished_work_share"] < 1 &&
+			m["jct_h"] > m["wait_h"] && m["jct_p99_h"] > m["jct_h"]) {
 			t.Errorf("%s: %v", p, m)
 		}
-		if !(m["closeness"] >= 0 && m["closeness"] <= 1 && m["running_jobs"] > 0 && m["running_jobs"] <= 32) || math.IsNaN(m["comm_cost"]) {
+		if !(m["closeness"] >= 0 && m["closeness"] <= 1 && m["running_jobs"] > 0 && m["running_jobs"] <= 32) ||
+			math.IsNaN(m["comm_cost"]) {
 			t.Errorf("%s: %v", p, m)
 		}
 	}
-	if a, b := got[stronger], got["sjf+skip + random"]; !(a["comm_cost"] < b["comm_cost"] && a["closeness"] > b["closeness"] && a["jct_h"] < b["jct_h"]) {
+	if a, b := got[stronger],
+		got["sjf+skip + random"]; !(a["comm_cost"] < b["comm_cost"] && a["closeness"] > b["closeness"] &&
+		a["jct_h"] < b["jct_h"]) {
 		t.Errorf("closest GPUs %v, random ones %v", a, b)
 	}
 	for _, c := range [][2]string{{best, bestOrder}, {bestOrder, stronger}} {
-		if a, b := got[c[0]], got[c[1]]; !(a["jct_h"] <= b["jct_h"] && a["throughput_jobs_per_h"] >= b["throughput_jobs_per_h"]) {
+		if a, b := got[c[0]],
+			got[c[1]]; !(a["jct_h"] <= b["jct_h"] && a["throughput_jobs_per_h"] >= b["throughput_jobs_per_h"]) {
 			t.Errorf("%s: %v, %s: %v", c[0], a, c[1], b)
 		}
 	}
@@ -177,23 +187,33 @@ func TestBadSettings(t *testing.T) {
 		change func(s *settings)
 		want   string
 	}{
-		{func(s *settings) { s.Agents[0].Network = "precursr" }, `agents[0].network: got "precursr", want one of mlp, precursor, shipped, tables; did you mean precursor?`},
+		{func(s *settings) { s.Agents[0].Network = "precursr" },
+			`agents[0].network: got "precursr", want one of mlp, precursor, shipped, tables; did you mean precursor?`},
 		{func(s *settings) { s.Agents[0].Name = "rules" }, `agents[0].name: got "rules"`},
-		{func(s *settings) { s.Agents[0].Imitate = "sjf@slots" }, `agents[0].imitate: got "sjf@slots", want hold@slots, index@slots or nothing`},
-		{func(s *settings) { s.Stages[0].Agents[0] = "nobody" }, `stages[0].agents[0]: got "nobody", want the name of an agent, once`},
+		{func(s *settings) { s.Agents[0].Imitate = "sjf@slots" },
+			`agents[0].imitate: got "sjf@slots", want hold@slots, index@slots or nothing`},
+		{func(s *settings) { s.Stages[0].Agents[0] = "nobody" },
+			`stages[0].agents[0]: got "nobody", want the name of an agent, once`},
 		{func(s *settings) { s.Hindsight.Noisy = 1 }, `hindsight.noisy: got 1, want 3 to`},
 		{func(s *settings) { s.Stages[0].Agents[0] = "clone-stops" }, `stages[0].agents[0]`},
-		{func(s *settings) { s.Stages[0].Cluster = "topdrl" }, `stages[0].cluster: got "topdrl", want the name or the file of a cluster`},
+		{func(s *settings) { s.Stages[0].Cluster = "topdrl" },
+			`stages[0].cluster: got "topdrl", want the name or the file of a cluster`},
 		{func(s *settings) { s.Stages[1].Profile = "phily" }, `stages[1]: got "stops-32", want a workload on a cluster`},
-		{func(s *settings) { s.Set = append(s.Set, "ppo.lrr=1") }, `set[7]: got "ppo.lrr=1", want KEY=VALUE of a training (ppo.lrr: unknown key; did you mean`},
-		{func(s *settings) { s.Set = append(s.Set, "train.steps=500") }, `set.train.steps: got 500, want 400000: steps sets it`},
-		{func(s *settings) { s.Agents[1].Set = []string{"trace.seed=5"} }, `agents[1].set.trace.seed: got 5, want 2: stages[N] sets it`},
-		{func(s *settings) { s.Agents[1].Set = []string{"env.load=0.5"} }, `agents[1].set.env.load: got 0.5, want 1.1: the set of all agents sets it`},
+		{func(s *settings) { s.Set = append(s.Set, "ppo.lrr=1") },
+			`set[7]: got "ppo.lrr=1", want KEY=VALUE of a training (ppo.lrr: unknown key; did you mean`},
+		{func(s *settings) { s.Set = append(s.Set, "train.steps=500") },
+			`set.train.steps: got 500, want 400000: steps sets it`},
+		{func(s *settings) { s.Agents[1].Set = []string{"trace.seed=5"} },
+			`agents[1].set.trace.seed: got 5, want 2: stages[N] sets it`},
+		{func(s *settings) { s.Agents[1].Set = []string{"env.load=0.5"} },
+			`agents[1].set.env.load: got 0.5, want 1.1: the set of all agents sets it`},
 		{func(s *settings) { s.Pick.Jobs = 600 }, `pick.windows: got 40, want 2 to the 4 windows`},
 		{func(s *settings) { s.Agents[1].Set = []string{"ppo.network.hidden=[0]"} }, `ppo.network.hidden`},
 		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: "gpupick"}} }, `pick.sets[0].agent: got "gpupick", want one of`},
-		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: picker, Set: []string{"env.table=true"}}} }, `pick.sets[0].set.env.table: got true`},
-		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: picker, Set: []string{"ppo.lr=-1"}}} }, `pick.agents[1]: got "gpupick-ppo", want an agent that can train (ppo.lr: got -1`},
+		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: picker, Set: []string{"env.table=true"}}} },
+			`pick.sets[0].set.env.table: got true`},
+		{func(s *settings) { s.Pick.Sets = []pickSet{{Agent: picker, Set: []string{"ppo.lr=-1"}}} },
+			`pick.agents[1]: got "gpupick-ppo", want an agent that can train (ppo.lr: got -1`},
 	} {
 		s, err := settingsOf(study.Plan{Quick: true})
 		if err != nil {
@@ -231,7 +251,8 @@ func TestSettingsOfNetworks(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[string]int{"ppo-mlp": 2, "clone": 1}[name]
-		if name == "ppo-mlp" && (!slices.Equal(cfg[1].PPO.Network.Hidden, []int{64, 64}) || cfg[1].PPO.LR != 5e-4) || len(changes) < want || want == 0 && len(changes) > 0 {
+		if name == "ppo-mlp" && (!slices.Equal(cfg[1].PPO.Network.Hidden, []int{64, 64}) || cfg[1].PPO.LR != 5e-4) ||
+			len(changes) < want || want == 0 && len(changes) > 0 {
 			t.Errorf("%s: %v", name, changes)
 		}
 	}

@@ -38,8 +38,8 @@ type drasAgent struct {
 	Learner ddqn.Config     `yaml:"learner"`
 }
 
-// defaultDRASAgent returns the generator's learner with a network that scores every task of the window with the same weights,
-// on the generator's graphs and platforms, but with so few GPUs that tasks must queue.
+// defaultDRASAgent returns the generator's learner with a network that scores every task of the window with the same
+// weights, on the generator's graphs and platforms, but with so few GPUs that tasks must queue.
 func defaultDRASAgent() drasAgent {
 	c := plan.DefaultGeneratorConfig()
 	c.Place.GPUs = 24

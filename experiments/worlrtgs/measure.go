@@ -14,9 +14,10 @@ import (
 	"clustergym/simulator/dag/synth"
 )
 
-// comparePlans plans q with every planner and seed. It returns rows of table with the labels graph, once more in table-all if
-// these are all planners, and rows of ranks among the six.
-func comparePlans(ctx context.Context, b *study.Bench, s *settings, table string, q *dag.Problem, planners []planner, every bool, graph map[string]string) ([]study.Row, error) {
+// comparePlans plans q with every planner and seed. It returns rows of table with the labels graph, once more in
+// table-all if these are all planners, and rows of ranks among the six.
+func comparePlans(ctx context.Context, b *study.Bench, s *settings, table string, q *dag.Problem, planners []planner,
+	every bool, graph map[string]string) ([]study.Row, error) {
 	var rows []study.Row
 	row := func(table, metric string, v float64, more map[string]string) {
 		labels := maps.Clone(graph)
@@ -130,7 +131,8 @@ func compareWithOptimum(ctx context.Context, b *study.Bench, s *settings, k int)
 				return nil, err
 			}
 			if plan.Makespan < x.Plan.Makespan*(1-1e-9) {
-				return nil, fmt.Errorf("%s of %s takes %v, and the optimum is %v", pl.name, q.Graph.Name, plan.Makespan, x.Plan.Makespan)
+				return nil, fmt.Errorf("%s of %s takes %v, and the optimum is %v", pl.name, q.Graph.Name, plan.Makespan,
+					x.Plan.Makespan)
 			}
 			labels := map[string]string{"graph": fmt.Sprint(k), "policy": pl.name, "seed": fmt.Sprint(seed + 1)}
 			row := study.RowOf("optimum", labels)
@@ -144,8 +146,8 @@ func compareWithOptimum(ctx context.Context, b *study.Bench, s *settings, k int)
 	return rows, nil
 }
 
-// correlate measures how the distance of random plans to a good plan correlates with how much longer they take. The model
-// is that of the authors' code: no transfers, tasks in index order, no gaps, distance in running time.
+// correlate measures how the distance of random plans to a good plan correlates with how much longer they take. The
+// model is that of the authors' code: no transfers, tasks in index order, no gaps, distance in running time.
 func correlate(ctx context.Context, family string, size [2]int, k, plans int) ([]study.Row, error) {
 	var rows []study.Row
 	q, err := synth.FamilyProblem(family, size[0], size[1], k, false)
@@ -202,7 +204,8 @@ func correlate(ctx context.Context, family string, size [2]int, k, plans int) ([
 			x, y = append(x, d), append(y, math.Abs(ends[j]-leader.end))
 		}
 		rows = append(rows, study.Row{Table: "pcc", Metric: "pcc", Value: pearson(x, y), Labels: map[string]string{
-			"family": family, "tasks": fmt.Sprint(size[0]), "GPUs": fmt.Sprint(size[1]), "graph": fmt.Sprint(k), "leader": leader.name,
+			"family": family, "tasks": fmt.Sprint(size[0]), "GPUs": fmt.Sprint(size[1]), "graph": fmt.Sprint(k),
+			"leader": leader.name,
 		}})
 	}
 	return rows, nil

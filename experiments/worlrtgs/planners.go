@@ -73,7 +73,8 @@ func plannerNames() []string {
 }
 
 // run plans q. b is the shape of a search's spiral, and learnt holds the weights for the seed.
-func (p *planner) run(ctx context.Context, q *dag.Problem, s *settings, b float64, seed uint64, learnt trained, workers int) (*dag.Plan, error) {
+func (p *planner) run(ctx context.Context, q *dag.Problem, s *settings, b float64, seed uint64, learnt trained,
+	workers int) (*dag.Plan, error) {
 	l := listsched.New(q, listsched.Options{})
 	switch p.policy {
 	case drasPolicy:
@@ -118,9 +119,9 @@ func (p *planner) run(ctx context.Context, q *dag.Problem, s *settings, b float6
 	return r.Plan, nil
 }
 
-// budget returns the budget of a search over n tasks on m processors. The study's own budget applies to all searches alike,
-// unless the automatic budget of worl-rtgs is smaller: then that one does, so that all searches of a graph make equally
-// many plans.
+// budget returns the budget of a search over n tasks on m processors. The study's own budget applies to all searches
+// alike, unless the automatic budget of worl-rtgs is smaller: then that one does, so that all searches of a graph make
+// equally many plans.
 func (s *settings) budget(policy string, n, m int) (iterations, whales int) {
 	if s.Iterations == 0 {
 		return plan.AutoBudget(policy, n, m)
@@ -143,20 +144,22 @@ func (s *settings) generator() plan.GeneratorConfig {
 // trained holds the weights of the networks.
 type trained struct{ generator, hopeful, dras []byte }
 
-// weightsFor returns the weights for a seed: those that the study trained, or the program's generator if the study trains
-// none.
+// weightsFor returns the weights for a seed: those that the study trained, or the program's generator if the study
+// trains none.
 func weightsFor(b *study.Bench, s *settings, seed int) (l trained, err error) {
 	if l.dras, err = ordinary.Read(filepath.Join(b.WorkOf(drasKey), "dras.safetensors"), ordinary.Document); err != nil {
 		return l, err
 	}
 	if s.Hopeful > 0 {
-		if l.hopeful, err = ordinary.Read(filepath.Join(b.WorkOf(hopefulKey), "generator.safetensors"), ordinary.Document); err != nil {
+		if l.hopeful, err = ordinary.Read(filepath.Join(b.WorkOf(hopefulKey), "generator.safetensors"),
+			ordinary.Document); err != nil {
 			return l, err
 		}
 	}
 	l.generator = plan.GeneratorWeights
 	if s.Generators > 0 {
-		l.generator, err = ordinary.Read(filepath.Join(b.WorkOf(generatorKey(seed%s.Generators)), "generator.safetensors"), ordinary.Document)
+		l.generator, err = ordinary.Read(filepath.Join(b.WorkOf(generatorKey(seed%s.Generators)), "generator.safetensors"),
+			ordinary.Document)
 	}
 	return l, err
 }

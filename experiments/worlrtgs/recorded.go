@@ -21,8 +21,8 @@ import (
 	"clustergym/traces/alibaba"
 )
 
-// recordedKinds are the kinds of graphs made of recorded jobs: a large job as it is; the same with a task for each instance;
-// and jobs that were submitted one after the other, together as one graph.
+// recordedKinds are the kinds of graphs made of recorded jobs: a large job as it is; the same with a task for each
+// instance; and jobs that were submitted one after the other, together as one graph.
 var recordedKinds = []string{"job", "instances", "merged"}
 
 const (
@@ -79,12 +79,15 @@ func planRecorded(ctx context.Context, b *study.Bench, s *settings, file, kind s
 		return nil, err
 	}
 	planners := slices.DeleteFunc(slices.Clone(allPlanners), func(p planner) bool { return p.part })
-	rows, err := comparePlans(ctx, b, s, "real", q, planners, false, map[string]string{"kind": kind, "graph": fmt.Sprint(k)})
+	rows, err := comparePlans(ctx, b, s, "real", q, planners, false,
+		map[string]string{"kind": kind, "graph": fmt.Sprint(k)})
 	if err != nil {
 		return nil, err
 	}
 	for metric, v := range map[string]int{"tasks": q.Tasks(), "edges": q.Graph.Edges()} {
-		rows = append(rows, study.Row{Table: "real-graphs", Metric: metric, Value: float64(v), Labels: map[string]string{"kind": kind, "graph": fmt.Sprint(k)}})
+		rows = append(rows,
+			study.Row{Table: "real-graphs", Metric: metric, Value: float64(v),
+				Labels: map[string]string{"kind": kind, "graph": fmt.Sprint(k)}})
 	}
 	return rows, nil
 }

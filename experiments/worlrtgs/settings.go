@@ -15,14 +15,17 @@ import (
 
 // settings are the keys of experiment.yaml.
 type settings struct {
-	Graphs     int         `yaml:"graphs"` // drawn for each correlation and each value of b
-	Seeds      int         `yaml:"seeds"`
-	Families   []string    `yaml:"families,flow"`
-	Sizes      []graphSize `yaml:"sizes"`
-	Iterations int         `yaml:"iterations"` // of a search, at most; fewer where the automatic budget of gymctl plan is smaller. 0 = the automatic budget
-	Whales     int         `yaml:"whales"`
-	Generators int         `yaml:"generators"` // trained in the study, used by the seeds in turn; 0 = the weights in the program
-	Hopeful    int         `yaml:"hopeful"`    // training steps of the generator that learns to follow hopes; 0 = it is left out
+	Graphs   int         `yaml:"graphs"` // drawn for each correlation and each value of b
+	Seeds    int         `yaml:"seeds"`
+	Families []string    `yaml:"families,flow"`
+	Sizes    []graphSize `yaml:"sizes"`
+	// of a search, at most; fewer where the automatic budget of gymctl plan is smaller. 0 = the automatic budget
+	Iterations int `yaml:"iterations"`
+	Whales     int `yaml:"whales"`
+	// trained in the study, used by the seeds in turn; 0 = the weights in the program
+	Generators int `yaml:"generators"`
+	// training steps of the generator that learns to follow hopes; 0 = it is left out
+	Hopeful int `yaml:"hopeful"`
 	// Generator says how generators are trained. The program's own weights were trained with the default values.
 	Generator    plan.GeneratorConfig `yaml:"generator"`
 	DRAS         int                  `yaml:"dras"` // training steps of the DRAS-like queue scheduler
@@ -89,11 +92,15 @@ func (s *settings) Validate() error {
 		l.Add(slices.Contains(synth.Families(), f), "families", f, "some of "+strings.Join(synth.Families(), ", "))
 	}
 	for _, z := range s.Sizes {
-		l.Add(z.Tasks >= 1 && z.Tasks <= 100_000 && z.GPUs >= 1 && z.GPUs <= 5_000, "sizes", fmt.Sprintf("%dx%d", z.Tasks, z.GPUs), "1 to 100000 tasks, 1 to 5000 GPUs")
+		l.Add(z.Tasks >= 1 && z.Tasks <= 100_000 && z.GPUs >= 1 && z.GPUs <= 5_000, "sizes",
+			fmt.Sprintf("%dx%d", z.Tasks, z.GPUs), "1 to 100000 tasks, 1 to 5000 GPUs")
 		l.Add(z.Graphs >= 1 && z.Graphs <= 1000, "sizes", z.Graphs, "1 to 1000 graphs")
 		for _, p := range z.Without {
-			known := p == parts || slices.Contains(plannerNames(), p) && !slices.Contains(sixPlanners, p) && p != plan.NoisyPolicy
-			l.Add(known, "sizes", p, "parts, or some of "+strings.Join(plannerNames(), ", ")+"; not "+plan.NoisyPolicy+", "+strings.Join(sixPlanners, ", "))
+			known := p == parts || slices.Contains(plannerNames(),
+				p) && !slices.Contains(sixPlanners, p) && p != plan.NoisyPolicy
+			l.Add(known, "sizes", p,
+				"parts, or some of "+strings.Join(plannerNames(),
+					", ")+"; not "+plan.NoisyPolicy+", "+strings.Join(sixPlanners, ", "))
 		}
 	}
 	pairs := func(key string, sizes [][2]int) {
@@ -105,7 +112,8 @@ func (s *settings) Validate() error {
 	pairs("times", s.Times)
 	count("iterations", s.Iterations, 0, 1_000_000)
 	count("whales", s.Whales, 0, 10_000)
-	l.Add((s.Iterations == 0) == (s.Whales == 0) && s.Whales != 1, "whales", s.Whales, "2 or more beside iterations, or 0 with 0 iterations")
+	l.Add((s.Iterations == 0) == (s.Whales == 0) && s.Whales != 1, "whales", s.Whales,
+		"2 or more beside iterations, or 0 with 0 iterations")
 	count("generators", s.Generators, 0, run.MaxSeeds)
 	count("hopeful", s.Hopeful, 0, 1<<40)
 	count("dras", s.DRAS, 1, 1<<40)
@@ -127,7 +135,8 @@ func (s *settings) checkAgents(l *fault.List) {
 		changes, err := configs.Diff(own, s.Generator)
 		l.Join("generator", err)
 		for _, c := range changes {
-			l.Join("generator", &fault.Fault{Key: c.Key, Value: c.To, Want: c.From + ", or generators or hopeful above 0: no generator is trained"})
+			l.Join("generator",
+				&fault.Fault{Key: c.Key, Value: c.To, Want: c.From + ", or generators or hopeful above 0: no generator is trained"})
 		}
 	}
 	const search = "the search"
@@ -137,6 +146,7 @@ func (s *settings) checkAgents(l *fault.List) {
 	l.Join("dras_agent", s.DRASAgent.validate())
 	const queue = "the queue"
 	study.SetElsewhere(l, "dras_agent", defaultDRASAgent(), s.DRASAgent, map[string]string{
-		"place.order": queue, "place.insertion": queue, "place.reward": queue, "place.hopes": queue, "place.slots": queue, "place.scale": queue, "place.max_steps": queue,
+		"place.order": queue, "place.insertion": queue, "place.reward": queue, "place.hopes": queue, "place.slots": queue,
+		"place.scale": queue, "place.max_steps": queue,
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"clustergym/simulator/dag/synth"
 )
 
-// measureTimes measures the planning time of some planners at a size [tasks, GPUs], and how many plans are evaluated in a
-// second.
+// measureTimes measures the planning time of some planners at a size [tasks, GPUs], and how many plans are evaluated in
+// a second.
 func measureTimes(ctx context.Context, b *study.Bench, size [2]int) ([]study.Row, error) {
 	q, err := synth.FamilyProblem("degree-3", size[0], size[1], 0, true)
 	if err != nil {

@@ -19,15 +19,18 @@ var files embed.FS
 // version is part of every cell's input. Raise it when a method changes: every cell is then computed again.
 const version = 2
 
-// searchVersion is part of the input of cells that use trained weights. Raising it computes them again without training.
+// searchVersion is part of the input of cells that use trained weights. Raising it computes them again without
+// training.
 const searchVersion = 3
 
 // Study returns the study worl-rtgs, which compares WORL-RTGS-like plans with those of every other planner.
 func Study() study.Study {
 	return study.Of(study.Study{
-		Name:     "worl-rtgs",
-		Title:    "Plans of task graphs: WORL-RTGS-like against as many noisy plans of HEFT, whales, RTGS, list scheduling and the optimum",
-		Cite:     "Du, Wu, Hou, Nie, Song: Efficient Scheduling for GPU-Based Neural Network Training via Hybrid Reinforcement Learning and Metaheuristic Optimization, BDCC 9(11), 284, 2025",
+		Name: "worl-rtgs",
+		Title: "Plans of task graphs: WORL-RTGS-like against as many noisy plans of HEFT, whales, RTGS, list scheduling " +
+			"and the optimum",
+		Cite: "Du, Wu, Hou, Nie, Song: Efficient Scheduling for GPU-Based Neural Network Training via Hybrid " +
+			"Reinforcement Learning and Metaheuristic Optimization, BDCC 9(11), 284, 2025",
 		RunTimes: sim.Estimates{Mode: sim.EstimateExact}.Label() + ", given with the graphs",
 		Takes:    "quick: under 2 minutes on two cores; full: an estimated 45 minutes of processor time",
 	}, files, settingsOf, study.Parts[settings]{Cells: (*settings).cells, Values: (*settings).values})
@@ -36,7 +39,8 @@ func Study() study.Study {
 // settingsOf returns the settings of p's form, quick or full, with p's number of seeds.
 func settingsOf(p study.Plan) (settings, error) {
 	s, err := study.Settings("worl-rtgs", files, p, settings{
-		Graphs: 1, Seeds: 1, DRAS: 1, Plans: 3, Real: 1, Generator: plan.DefaultGeneratorConfig(), DRASAgent: defaultDRASAgent(),
+		Graphs: 1, Seeds: 1, DRAS: 1, Plans: 3, Real: 1, Generator: plan.DefaultGeneratorConfig(),
+		DRASAgent: defaultDRASAgent(),
 	})
 	if err == nil && p.Seeds > 0 {
 		s.Seeds = p.Seeds
@@ -46,7 +50,8 @@ func settingsOf(p study.Plan) (settings, error) {
 }
 
 // newCell returns a cell with input, which gets the study's version.
-func newCell(key string, input any, after []string, run func(ctx context.Context, b *study.Bench) ([]study.Row, error)) study.Cell {
+func newCell(key string, input any, after []string,
+	run func(ctx context.Context, b *study.Bench) ([]study.Row, error)) study.Cell {
 	return study.Cell{Key: key, After: after, Run: run, Input: struct {
 		Version int
 		Of      any
@@ -88,24 +93,28 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	for _, c := range all {
 		training = append(training, c.Key)
 	}
-	add := func(key string, input any, after []string, run func(ctx context.Context, b *study.Bench) ([]study.Row, error)) *study.Cell {
+	add := func(key string, input any, after []string,
+		run func(ctx context.Context, b *study.Bench) ([]study.Row, error)) *study.Cell {
 		all = append(all, newCell(key, input, after, run))
 		return &all[len(all)-1]
 	}
-	search := struct{ Version, Iterations, Whales, Generators, Hopeful, DRAS, Seeds int }{searchVersion, s.Iterations, s.Whales, s.Generators, s.Hopeful, s.DRAS, s.Seeds}
+	search := struct{ Version, Iterations, Whales, Generators, Hopeful, DRAS, Seeds int }{searchVersion, s.Iterations,
+		s.Whales, s.Generators, s.Hopeful, s.DRAS, s.Seeds}
 	for _, z := range s.Sizes {
 		own := s.without(z)
 		for _, family := range s.Families {
 			for k := range z.Graphs {
 				key := fmt.Sprintf("plan/%s/%dx%d/graph=%d", family, z.Tasks, z.GPUs, k)
-				add(key, []any{family, z, k, search, plannerNames()}, training, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					q, err := synth.FamilyProblem(family, z.Tasks, z.GPUs, k, true)
-					if err != nil {
-						return nil, err
-					}
-					labels := map[string]string{"family": family, "tasks": fmt.Sprint(z.Tasks), "GPUs": fmt.Sprint(z.GPUs), "graph": fmt.Sprint(k), "class": z.class()}
-					return comparePlans(ctx, b, s, "plans", q, own.planners(), s.every(z), labels)
-				})
+				add(key, []any{family, z, k, search, plannerNames()}, training,
+					func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+						q, err := synth.FamilyProblem(family, z.Tasks, z.GPUs, k, true)
+						if err != nil {
+							return nil, err
+						}
+						labels := map[string]string{"family": family, "tasks": fmt.Sprint(z.Tasks), "GPUs": fmt.Sprint(z.GPUs),
+							"graph": fmt.Sprint(k), "class": z.class()}
+						return comparePlans(ctx, b, s, "plans", q, own.planners(), s.every(z), labels)
+					})
 			}
 		}
 	}
@@ -116,16 +125,18 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 		}
 		for _, kind := range recordedKinds {
 			for k := range s.Real {
-				add(fmt.Sprintf("real/%s/graph=%d", kind, k), []any{kind, k, digest, search}, training, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-					return planRecorded(ctx, b, s, file, kind, k)
-				})
+				add(fmt.Sprintf("real/%s/graph=%d", kind, k), []any{kind, k, digest, search}, training,
+					func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+						return planRecorded(ctx, b, s, file, kind, k)
+					})
 			}
 		}
 	}
 	for k := range s.Tiny {
-		add(fmt.Sprintf("tiny/graph=%d", k), []any{k, search}, training, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			return compareWithOptimum(ctx, b, s, k)
-		})
+		add(fmt.Sprintf("tiny/graph=%d", k), []any{k, search}, training,
+			func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				return compareWithOptimum(ctx, b, s, k)
+			})
 	}
 	for _, size := range s.Correlations {
 		for _, family := range []string{"alibaba", "degree-1", "degree-3"} {
@@ -139,22 +150,26 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 	}
 	for _, shape := range s.Shapes {
 		for k := range s.Graphs {
-			add(fmt.Sprintf("b/%g/graph=%d", shape, k), []any{shape, k, search}, training, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				return searchWithShape(ctx, b, s, shape, k)
-			})
+			add(fmt.Sprintf("b/%g/graph=%d", shape, k), []any{shape, k, search}, training,
+				func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+					return searchWithShape(ctx, b, s, shape, k)
+				})
 		}
 	}
 	for _, size := range s.Times {
-		c := add(fmt.Sprintf("time/%dx%d", size[0], size[1]), []any{size}, nil, func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-			return measureTimes(ctx, b, size)
-		})
+		c := add(fmt.Sprintf("time/%dx%d", size[0], size[1]), []any{size}, nil,
+			func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
+				return measureTimes(ctx, b, size)
+			})
 		c.Alone = true
 	}
 	return all, nil
 }
 
-// trainGenerator trains a generator from seed and writes the weights to the cell's folder. name is its name in the table.
-func trainGenerator(ctx context.Context, b *study.Bench, c plan.GeneratorConfig, seed uint64, name string) ([]study.Row, error) {
+// trainGenerator trains a generator from seed and writes the weights to the cell's folder. name is its name in the
+// table.
+func trainGenerator(ctx context.Context, b *study.Bench, c plan.GeneratorConfig, seed uint64,
+	name string) ([]study.Row, error) {
 	g, err := plan.TrainGenerator(ctx, c, seed, b.Workers, func(step int, ratio float64) {
 		b.Progress(int64(step), int64(c.Steps))
 		b.Log("generator %s, step %d: makespans are %.4f times HEFT's", name, step, ratio)
@@ -165,5 +180,6 @@ func trainGenerator(ctx context.Context, b *study.Bench, c plan.GeneratorConfig,
 	if err := os.WriteFile(filepath.Join(b.Work(), "generator.safetensors"), g.Weights, 0o600); err != nil {
 		return nil, err
 	}
-	return []study.Row{{Table: "generator", Labels: map[string]string{"generator": name}, Metric: "ratio", Value: g.Best}}, nil
+	return []study.Row{{Table: "generator", Labels: map[string]string{"generator": name}, Metric: "ratio", Value: g.Best}},
+		nil
 }

@@ -31,7 +31,8 @@ func TestPearsonByHand(t *testing.T) {
 	for _, c := range []struct {
 		x, y []float64
 		want float64
-	}{{[]float64{1, 2, 3}, []float64{2, 4, 6}, 1}, {[]float64{1, 2, 3}, []float64{3, 2, 1}, -1}, {[]float64{-1, 0, 1}, []float64{1, -2, 1}, 0}} {
+	}{{[]float64{1, 2, 3}, []float64{2, 4, 6}, 1}, {[]float64{1, 2, 3}, []float64{3, 2, 1}, -1},
+		{[]float64{-1, 0, 1}, []float64{1, -2, 1}, 0}} {
 		if got := pearson(c.x, c.y); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%v and %v: %v, want %v", c.x, c.y, got, c.want)
 		}
@@ -82,8 +83,8 @@ func TestBothFormsOfTheStudyAreWellMade(t *testing.T) {
 	}
 }
 
-// What the study is about: whales in rank space find shorter plans than the best of as many noisy plans of HEFT. The graphs
-// are none of the tables'.
+// What the study is about: whales in rank space find shorter plans than the best of as many noisy plans of HEFT. The
+// graphs are none of the tables'.
 func TestWhalesInRankSpaceBeatAsManyNoisyPlans(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("some seconds")
@@ -175,7 +176,8 @@ func TestSettingsOfNetworks(t *testing.T) {
 			t.Errorf("%s: %v, want %s", set, err, want)
 		}
 	}
-	if _, err := input("generators=1", "generator.place.slots=8"); err == nil || !strings.Contains(err.Error(), "the search sets it") {
+	if _, err := input("generators=1", "generator.place.slots=8"); err == nil ||
+		!strings.Contains(err.Error(), "the search sets it") {
 		t.Errorf("%v", err)
 	}
 	plain, err := input("generators=1")
@@ -185,7 +187,8 @@ func TestSettingsOfNetworks(t *testing.T) {
 	if plain[drasKey] != `{"Version":2,"Of":40000}` {
 		t.Errorf("the default input is %v", plain[drasKey])
 	}
-	if own, err := json.Marshal(plan.DefaultGeneratorConfig()); err != nil || plain[generatorKey(0)] != `{"Version":2,"Of":`+string(own)+"}" {
+	if own, err := json.Marshal(plan.DefaultGeneratorConfig()); err != nil ||
+		plain[generatorKey(0)] != `{"Version":2,"Of":`+string(own)+"}" {
 		t.Errorf("the default input of a generator is %v, %v", plain[generatorKey(0)], err)
 	}
 	wider, err := input("generators=1", "generator.learner.network.hidden=[64]", "dras_agent.learner.lr=0.01")
@@ -197,7 +200,8 @@ func TestSettingsOfNetworks(t *testing.T) {
 // A generator with another network than the program's plans with it.
 func TestAGeneratorOfAnotherSizePlans(t *testing.T) {
 	s := settings{Iterations: 2, Whales: 3, Generators: 1, Generator: plan.DefaultGeneratorConfig()}
-	s.Generator.Steps, s.Generator.Judge, s.Generator.Place.Tasks, s.Generator.Learner.Network.Hidden = 320, 1, 20, []int{8}
+	s.Generator.Steps, s.Generator.Judge, s.Generator.Place.Tasks, s.Generator.Learner.Network.Hidden = 320, 1, 20,
+		[]int{8}
 	g, err := plan.TrainGenerator(context.Background(), s.Generator, 1, 1, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +253,8 @@ func testJobs() []traces.Job {
 	job := func(id string, tasks int) traces.Job {
 		j := traces.Job{ID: id, Graph: &traces.Graph{}}
 		for k := range tasks {
-			j.Graph.Tasks = append(j.Graph.Tasks, traces.Task{Name: fmt.Sprintf("M%d", k+1), Instances: 3, Work: time.Duration(k) * time.Second})
+			j.Graph.Tasks = append(j.Graph.Tasks,
+				traces.Task{Name: fmt.Sprintf("M%d", k+1), Instances: 3, Work: time.Duration(k) * time.Second})
 			if k > 0 {
 				j.Graph.Edges = append(j.Graph.Edges, traces.Edge{Parent: int32(k - 1), Child: int32(k)})
 			}
@@ -308,7 +313,8 @@ func TestGraphsOfRecordedJobs(t *testing.T) {
 
 func TestTheFolderOfData(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Study().Cells(study.Plan{Quick: true, Data: dir}); err == nil || !strings.Contains(err.Error(), "dag_sample_part1.csv.gz: no such file") {
+	if _, err := Study().Cells(study.Plan{Quick: true, Data: dir}); err == nil ||
+		!strings.Contains(err.Error(), "dag_sample_part1.csv.gz: no such file") {
 		t.Errorf("%v", err)
 	}
 	data := filepath.Join("..", "..", "..", "shared", "traces")

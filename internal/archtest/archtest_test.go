@@ -23,7 +23,8 @@ type listed struct {
 
 // TestTheCodeKeepsTheRules reads every package of the module, every file of it under every build tag.
 func TestTheCodeKeepsTheRules(t *testing.T) {
-	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Doc,Imports,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", "./...")
+	cmd := exec.Command("go", "list", "-e",
+		"-json=ImportPath,Dir,Doc,Imports,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", "./...")
 	cmd.Dir = filepath.Join("..", "..")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -76,7 +77,8 @@ func TestTheCodeKeepsTheRules(t *testing.T) {
 	if packages < 10 || files < 50 {
 		t.Errorf("saw %d packages and %d files only", packages, files)
 	}
-	for _, f := range slices.Concat(checkRows(slices.Collect(maps.Keys(lines))), checkSizes(lines, large), checkCircles(imports)) {
+	for _, f := range slices.Concat(checkRows(slices.Collect(maps.Keys(lines))), checkSizes(lines, large),
+		checkCircles(imports)) {
 		t.Error(f)
 	}
 }
@@ -90,9 +92,12 @@ func TestPackagesHaveALimit(t *testing.T) {
 	}{
 		{"at the limit", map[string]int{"simulator/sim": maxLines}, nil, ""},
 		{"above it", map[string]int{"simulator/sim": maxLines + 1}, nil, "simulator/sim has 4001 lines"},
-		{"above it, with a reason", map[string]int{"simulator/sim": maxLines + 1}, map[string]string{"simulator/sim": "it is one thing"}, ""},
-		{"above it, with an empty reason", map[string]int{"simulator/sim": maxLines + 1}, map[string]string{"simulator/sim": ""}, "simulator/sim has no reason"},
-		{"a reason that is not needed", map[string]int{"simulator/sim": 10}, map[string]string{"simulator/sim": "it is one thing"}, "simulator/sim has 10 lines"},
+		{"above it, with a reason", map[string]int{"simulator/sim": maxLines + 1},
+			map[string]string{"simulator/sim": "it is one thing"}, ""},
+		{"above it, with an empty reason", map[string]int{"simulator/sim": maxLines + 1},
+			map[string]string{"simulator/sim": ""}, "simulator/sim has no reason"},
+		{"a reason that is not needed", map[string]int{"simulator/sim": 10},
+			map[string]string{"simulator/sim": "it is one thing"}, "simulator/sim has 10 lines"},
 		{"a reason for nothing", nil, map[string]string{"simulator/sim": "it is one thing"}, "simulator/sim has 0 lines"},
 	} {
 		got := strings.Join(checkSizes(c.lines, c.large), "; ")
@@ -112,7 +117,8 @@ func TestFoldersOfOneEntryFormNoCircle(t *testing.T) {
 		{"within a folder", map[string][]string{"env/a": {"env/a/x"}, "env/a/y": {"env/a"}}, ""},
 		{"across entries", map[string][]string{"env/a": {"nets/a"}, "nets/a": {"env/a"}}, ""},
 		{"two folders", map[string][]string{"env/a": {"env/b/x"}, "env/b": {"env/a"}}, "env/a → env/b → env/a"},
-		{"three folders", map[string][]string{"env/a/x": {"env/b"}, "env/b": {"env/c"}, "env/c": {"env/a/y"}}, "env/a → env/b → env/c → env/a"},
+		{"three folders", map[string][]string{"env/a/x": {"env/b"}, "env/b": {"env/c"}, "env/c": {"env/a/y"}},
+			"env/a → env/b → env/c → env/a"},
 		{"with the root", map[string][]string{"env": {"env/a/x"}, "env/a": {"env"}}, "env → env/a → env"},
 	} {
 		got := strings.Join(checkCircles(c.imports), "; ")
@@ -152,7 +158,8 @@ func TestEveryRuleFindsItsBreach(t *testing.T) {
 		{"an arrow of the table", "simulator/sim", "a.go", `import "clustergym/simulator/cluster"`, ""},
 		{"an arrow below the table", "agents/ppo", "a.go", `import "clustergym/nets/kernel"`, ""},
 		{"internal", "traces/csv", "a.go", `import "clustergym/internal/rng"`, ""},
-		{"an arrow up", "simulator/sim", "a.go", `import "clustergym/agents"`, "simulator/sim imports agents, which is not in the table"},
+		{"an arrow up", "simulator/sim", "a.go", `import "clustergym/agents"`,
+			"simulator/sim imports agents, which is not in the table"},
 		{"an arrow sideways", "nets", "a.go", `import "clustergym/traces"`, "nets imports traces"},
 		{"from a root to its child", "env", "a.go", `import "clustergym/simulator/sim"`, "env imports simulator/sim"},
 		{"between children", "traces/csv", "a.go", `import "clustergym/traces/swf"`, "traces/csv imports traces/swf"},
@@ -167,8 +174,10 @@ func TestEveryRuleFindsItsBreach(t *testing.T) {
 		{"a test looking sideways", "nets", "a_test.go", `import "clustergym/traces"`, "nets imports traces"},
 
 		{"a library of the table", "traces/csv", "a.go", `import "github.com/klauspost/compress/zstd"`, ""},
-		{"a library of others", "simulator/sim", "a.go", `import "github.com/klauspost/compress/zstd"`, "not among its libraries"},
-		{"a library that nobody may use", "experiments", "a.go", `import "github.com/stretchr/testify/assert"`, "not among its libraries"},
+		{"a library of others", "simulator/sim", "a.go", `import "github.com/klauspost/compress/zstd"`,
+			"not among its libraries"},
+		{"a library that nobody may use", "experiments", "a.go", `import "github.com/stretchr/testify/assert"`,
+			"not among its libraries"},
 		{"a library with a longer name", "configs", "a.go", `import "go.yaml.in/yaml/v3more"`, "not among its libraries"},
 		{"rapid in a test", "simulator/sim", "a_test.go", `import "pgregory.net/rapid"`, ""},
 		{"rapid outside tests", "simulator/sim", "a.go", `import "pgregory.net/rapid"`, "not among its libraries"},
@@ -191,9 +200,12 @@ func TestEveryRuleFindsItsBreach(t *testing.T) {
 		{"the bridge's environment", "bridge/server", "a.go", "import \"os\"\nvar x = os.Getenv(\"HOME\")", "uses os.Getenv"},
 		{"a file", "traces", "a.go", "import \"os\"\nvar x = os.Open", ""},
 		{"a generator", "simulator/sim", "a.go", "import \"math/rand/v2\"\nvar x = rand.New(rand.NewPCG(1, 2))", ""},
-		{"the global generator", "nets/layer", "a.go", "import \"math/rand/v2\"\nvar x = rand.NormFloat64()", "rand.NormFloat64 of the global generator"},
-		{"the global generator's generic", "agents/ppo", "a.go", "import r \"math/rand/v2\"\nvar x = r.N(10)", "rand.N of the global generator"},
-		{"a method of a generator", "simulator/sim", "a.go", "import \"math/rand/v2\"\nfunc f(src *rand.Rand) int { return src.IntN(3) }", ""},
+		{"the global generator", "nets/layer", "a.go", "import \"math/rand/v2\"\nvar x = rand.NormFloat64()",
+			"rand.NormFloat64 of the global generator"},
+		{"the global generator's generic", "agents/ppo", "a.go", "import r \"math/rand/v2\"\nvar x = r.N(10)",
+			"rand.N of the global generator"},
+		{"a method of a generator", "simulator/sim", "a.go",
+			"import \"math/rand/v2\"\nfunc f(src *rand.Rand) int { return src.IntN(3) }", ""},
 		{"the old generator", "cmd/gymctl", "a.go", `import "math/rand"`, "want math/rand/v2"},
 		{"the old generator in a test", "simulator/sim", "a_test.go", `import "math/rand"`, "want math/rand/v2"},
 		{"the system's generator", "agents", "a.go", `import "crypto/rand"`, "imports crypto/rand"},
@@ -207,7 +219,8 @@ func TestEveryRuleFindsItsBreach(t *testing.T) {
 		{"a flag in a test", "lab/run", "a_test.go", `var x = "--run-dir"`, ""},
 		{"a flag of another program", "lab/speed", "bridge.go", `var x = "--url"`, ""},
 		{"a line of hyphens", "lab/run", "a.go", `var x = "---a b--c"`, ""},
-		{"a policy's suffix", "lab/run", "a.go", `const x = "hold@slots"`, "a.go:2: \"hold@slots\" is a piece of a policy's name"},
+		{"a policy's suffix", "lab/run", "a.go", `const x = "hold@slots"`,
+			"a.go:2: \"hold@slots\" is a piece of a policy's name"},
 		{"a policy's prefix", "env/rollout", "a.go", `var x = "rollout:"`, "piece of a policy's name"},
 		{"a policy that knows", "cmd/gymctl", "a.go", "var x = `hindsight:sjf`", "piece of a policy's name"},
 		{"a policy in a message", "lab/run", "a.go", `var x = "want a rule such as sjf@slots"`, "piece of a policy's name"},

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The table of libraries and go.mod name the same modules: each direct requirement may be imported by some package, and each module
-// that a package may import is in go.mod.
+// The table of libraries and go.mod name the same modules: each direct requirement may be imported by some package, and
+// each module that a package may import is in go.mod.
 func TestTheTableOfLibrariesAgreesWithGoMod(t *testing.T) {
 	text, err := os.ReadFile("../../go.mod")
 	if err != nil {

@@ -1,8 +1,8 @@
 package archtest
 
-// house lists the top-level folders with Go in them, from the highest floor down. Imports point to lower floors only; folders of
-// one floor do not import each other. The maps in CONTRIBUTING.md and docs, and the comments of folders without code of their own,
-// are written from this list and from the packages' comments (map_test.go).
+// house lists the top-level folders with Go in them, from the highest floor down. Imports point to lower floors only;
+// folders of one floor do not import each other. The maps in CONTRIBUTING.md and docs, and the comments of folders
+// without code of their own, are written from this list and from the packages' comments (map_test.go).
 var house = []room{
 	{"cmd", 12, "verbs, flags, signals, exit codes"},
 	{"examples", 11, "the packages at work, in five programs of a page each"},

@@ -29,12 +29,14 @@ type entry struct {
 	code          bool     // whether it has more than doc.go
 }
 
-// TestMaps holds the maps to the code: docs/design/map.md with every package and what it does, the floors in CONTRIBUTING.md and
-// docs/design/architecture.md, and the comments of top-level folders that have no code of their own.
+// TestMaps holds the maps to the code: docs/design/map.md with every package and what it does, the floors in
+// CONTRIBUTING.md and docs/design/architecture.md, and the comments of top-level folders that have no code of their
+// own.
 func TestMaps(t *testing.T) {
 	entries := packages(t)
 	root := filepath.Join("..", "..")
-	written(t, filepath.Join(root, "docs", "design", "map.md"), between(t, filepath.Join(root, "docs", "design", "map.md"), whereIs(t)+page(entries)))
+	written(t, filepath.Join(root, "docs", "design", "map.md"),
+		between(t, filepath.Join(root, "docs", "design", "map.md"), whereIs(t)+page(entries)))
 	for _, name := range []string{"CONTRIBUTING.md", filepath.Join("docs", "design", "architecture.md")} {
 		written(t, filepath.Join(root, name), between(t, filepath.Join(root, name), storeys()))
 	}
@@ -63,7 +65,8 @@ func packages(t *testing.T) (all []entry) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		e := entry{pkg: strings.TrimPrefix(p.ImportPath, module+"/"), sentence: sentence(p.Doc), code: slices.ContainsFunc(p.GoFiles, func(f string) bool { return f != "doc.go" })}
+		e := entry{pkg: strings.TrimPrefix(p.ImportPath, module+"/"), sentence: sentence(p.Doc),
+			code: slices.ContainsFunc(p.GoFiles, func(f string) bool { return f != "doc.go" })}
 		if len(p.GoFiles) == 0 {
 			continue // tests alone
 		}
@@ -76,15 +79,15 @@ func packages(t *testing.T) (all []entry) {
 	}
 }
 
-// sentence returns what a package's comment says after "Package NAME": the synopsis that go list gives, without a colon at its end
-// that announces a list.
+// sentence returns what a package's comment says after "Package NAME": the synopsis that go list gives, without a colon
+// at its end that announces a list.
 func sentence(doc string) string {
 	doc = strings.TrimPrefix(strings.TrimPrefix(doc, "Package "), "Command ")
 	return strings.TrimRight(doc, ".: ")
 }
 
-// height returns how many packages of the same top-level folder an import chain from e has at most, so that a package comes after
-// those that it is built on.
+// height returns how many packages of the same top-level folder an import chain from e has at most, so that a package
+// comes after those that it is built on.
 func height(e entry, entries []entry) int {
 	most := 0
 	for _, to := range e.imports {
@@ -119,7 +122,8 @@ func page(entries []entry) string {
 			if e.pkg == r.folder && !e.code && len(own) > 1 {
 				continue
 			}
-			text := strings.NewReplacer("|", "\\|", "<", "&lt;", "*", "\\*").Replace(strings.TrimSpace(strings.TrimPrefix(e.sentence, path.Base(e.pkg))))
+			text := strings.NewReplacer("|", "\\|", "<", "&lt;", "*",
+				"\\*").Replace(strings.TrimSpace(strings.TrimPrefix(e.sentence, path.Base(e.pkg))))
 			fmt.Fprintf(&b, "| [%s](../../%s) | %s |\n", e.pkg, e.pkg, text)
 		}
 	}
@@ -144,10 +148,12 @@ func storeys() string {
 // comment is the doc.go of a folder that has packages and no code.
 func comment(r room, entries []entry) (text string, some bool) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "// Package %s has %s.\n//\n// Its packages, from the lowest up (written by go test ./internal/archtest -run TestMaps -update):\n//\n", r.folder, r.holds)
+	fmt.Fprintf(&b,
+		"// Package %s has %s.\n//\n// Its packages, from the lowest up (written by go test ./internal/archtest -run TestMaps -update):\n//\n", r.folder, r.holds)
 	for _, e := range inFolder(r.folder, entries) {
 		if e.pkg != r.folder {
-			b.WriteString(wrapped("//   - ", "//     ", strings.TrimPrefix(e.pkg, r.folder+"/")+": "+strings.TrimSpace(strings.TrimPrefix(e.sentence, path.Base(e.pkg)))))
+			b.WriteString(wrapped("//   - ", "//     ",
+				strings.TrimPrefix(e.pkg, r.folder+"/")+": "+strings.TrimSpace(strings.TrimPrefix(e.sentence, path.Base(e.pkg)))))
 			some = true
 		}
 	}

@@ -61,7 +61,8 @@ func check(s source) []string {
 	if !c.test && s.pkg != policyNames {
 		ast.Inspect(f, c.policyName)
 	}
-	if !c.test && slices.Contains(flagless, top(s.pkg)) && !matchesAny(slices.Collect(maps.Keys(mayNameFlags)), path.Join(s.pkg, s.name)) {
+	if !c.test && slices.Contains(flagless, top(s.pkg)) &&
+		!matchesAny(slices.Collect(maps.Keys(mayNameFlags)), path.Join(s.pkg, s.name)) {
 		ast.Inspect(f, c.flagName)
 	}
 	return c.faults
@@ -150,7 +151,8 @@ func (c *checker) library(spec *ast.ImportSpec, full string) {
 		c.fault(spec.Pos(), "%s imports %s, which is not among its libraries", c.pkg, full)
 		return
 	}
-	if strings.HasPrefix(full, "gorgonia.org/") && top(c.pkg) == "agents" && !c.test && !strings.HasPrefix(c.name, "loss") {
+	if strings.HasPrefix(full, "gorgonia.org/") && top(c.pkg) == "agents" && !c.test &&
+		!strings.HasPrefix(c.name, "loss") {
 		c.fault(spec.Pos(), "imports %s: in agents only loss*.go may", full)
 	}
 }
@@ -193,8 +195,8 @@ const policyNames = "simulator/policyname"
 // ofPolicy matches a piece of a policy's name. A message that begins with the name of its package has a blank there.
 var ofPolicy = regexp.MustCompile(`@slots|(rollout|hindsight):([^ ]|$)`)
 
-// policyName checks that no string is a piece of a policy's name: others would take names apart with it. The help of gymctl has
-// examples, as documentation does.
+// policyName checks that no string is a piece of a policy's name: others would take names apart with it. The help of
+// gymctl has examples, as documentation does.
 func (c *checker) policyName(n ast.Node) bool {
 	lit, ok := n.(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {
@@ -295,13 +297,15 @@ func checkRows(pkgs []string) []string {
 	return faults
 }
 
-// checkSizes returns the packages that have more lines than maxLines and are not among the large ones, and the large ones
-// that need not be.
+// checkSizes returns the packages that have more lines than maxLines and are not among the large ones, and the large
+// ones that need not be.
 func checkSizes(lines map[string]int, large map[string]string) []string {
 	var faults []string
 	for pkg, n := range lines {
 		if reason, exempt := large[pkg]; n > maxLines && !exempt {
-			faults = append(faults, fmt.Sprintf("%s has %d lines of Go beside its tests, want at most %d: split it, or say in the table large why not", pkg, n, maxLines))
+			faults = append(faults,
+				fmt.Sprintf("%s has %d lines of Go beside its tests, want at most %d: split it, or say in the table large why not",
+					pkg, n, maxLines))
 		} else if exempt && reason == "" {
 			faults = append(faults, fmt.Sprintf("%s has no reason in the table large", pkg))
 		}
@@ -315,14 +319,15 @@ func checkSizes(lines map[string]int, large map[string]string) []string {
 	return faults
 }
 
-// folder is the folder of its top-level entry that a package is in: "simulator/dag" for simulator/dag/synth, and "env" for env itself.
+// folder is the folder of its top-level entry that a package is in: "simulator/dag" for simulator/dag/synth, and "env"
+// for env itself.
 func folder(pkg string) string {
 	parts := strings.SplitN(pkg, "/", 3)
 	return strings.Join(parts[:min(len(parts), 2)], "/")
 }
 
-// checkCircles returns circles of imports between folders of one top-level entry. The compiler refuses those of packages; two
-// folders whose packages import each other both ways are still one thing under two names.
+// checkCircles returns circles of imports between folders of one top-level entry. The compiler refuses those of
+// packages; two folders whose packages import each other both ways are still one thing under two names.
 func checkCircles(imports map[string][]string) []string {
 	to := map[string][]string{}
 	for from, list := range imports {

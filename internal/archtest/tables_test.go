@@ -53,54 +53,72 @@ var arrows = map[string][]string{
 	"nets/onnx/export": {"nets", "nets/kernel", "nets/model", "nets/onnx"},
 	"nets/onnx/run":    {"nets/kernel", "nets/onnx"},
 
-	"env":                           {},
-	"env/envtest":                   {"env"},
-	"env/paint":                     {"env"},
-	"env/page":                      {"env"},
-	"simulator/cluster":             {"traces"},
-	"simulator/predict":             {"traces"},
-	"simulator/predict/boost":       {}, // trees over numbers, which know nothing of jobs
-	"simulator/predict/gbdt":        {"simulator/predict", "simulator/predict/boost", "simulator/predict/history", "traces"},
+	"env":                     {},
+	"env/envtest":             {"env"},
+	"env/paint":               {"env"},
+	"env/page":                {"env"},
+	"simulator/cluster":       {"traces"},
+	"simulator/predict":       {"traces"},
+	"simulator/predict/boost": {}, // trees over numbers, which know nothing of jobs
+	"simulator/predict/gbdt": {"simulator/predict", "simulator/predict/boost", "simulator/predict/history",
+		"traces"},
 	"simulator/predict/history":     {"simulator/predict", "traces"},
 	"simulator/predict/predicttest": {"simulator/predict", "traces"},
 	"simulator/sim":                 {"simulator/cluster", "simulator/predict", "traces"},
 	"simulator/policyname":          {}, // the grammar of names alone; every place has its own policies
 	// Its children make queues, choose GPUs and take decisions of their own; it makes policies of them.
-	"simulator/schedulers":          {"simulator/cluster", "simulator/policyname", "simulator/predict", "simulator/sim", "simulator/schedulers/...", "traces"},
-	"simulator/schedulers/queue":    {"simulator/cluster", "simulator/sim"}, // a job, its request and its key; nothing of the policy that made it
+	"simulator/schedulers": {"simulator/cluster", "simulator/policyname", "simulator/predict", "simulator/sim",
+		"simulator/schedulers/...", "traces"},
+	// a job, its request and its key; nothing of the policy that made it
+	"simulator/schedulers/queue":    {"simulator/cluster", "simulator/sim"},
 	"simulator/schedulers/attained": {"simulator/sim", "simulator/schedulers/queue"},
 	"simulator/schedulers/place":    {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "traces"},
-	"simulator/schedulers/exact":    {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "simulator/schedulers/place", "traces"},
-	"simulator/schedulers/rounds":   {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "simulator/schedulers/place", "traces"},
-	"simulator/schedulers/delay":    {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "simulator/schedulers/place"},
-	"simulator/schedulers/tuned":    {"simulator/cluster", "simulator/predict", "simulator/sim", "simulator/schedulers/queue", "simulator/schedulers/place"},
-	"simulator/hindsight":           {"simulator/cluster", "simulator/sim"},
-	"simulator/metrics":             {"simulator/cluster", "simulator/sim", "traces"},
+	"simulator/schedulers/exact": {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue",
+		"simulator/schedulers/place", "traces"},
+	"simulator/schedulers/rounds": {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue",
+		"simulator/schedulers/place", "traces"},
+	"simulator/schedulers/delay": {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue",
+		"simulator/schedulers/place"},
+	"simulator/schedulers/tuned": {"simulator/cluster", "simulator/predict", "simulator/sim",
+		"simulator/schedulers/queue", "simulator/schedulers/place"},
+	"simulator/hindsight": {"simulator/cluster", "simulator/sim"},
+	"simulator/metrics":   {"simulator/cluster", "simulator/sim", "traces"},
 	// env/sched declares the interfaces of encoders and rewards. Those packages implement them, and jobselect and its
 	// siblings put everything together.
-	"env/sched":  {"env", "env/paint", "simulator/predict", "simulator/sim", "simulator/cluster", "simulator/schedulers", "traces", "traces/profile"},
+	"env/sched": {"env", "env/paint", "simulator/predict", "simulator/sim", "simulator/cluster", "simulator/schedulers",
+		"traces", "traces/profile"},
 	"env/encode": {"env", "simulator/sim", "simulator/cluster", "simulator/predict", "env/sched", "traces"},
 	"env/reward": {"simulator/sim", "env/sched"},
 	// It plays on with any heuristic, and draws futures from recorded windows, with the forecasts that their jobs had.
-	"env/rollout":               {"env", "simulator/cluster", "simulator/policyname", "simulator/predict", "simulator/predict/gbdt", "simulator/sim", "env/sched", "simulator/schedulers", "simulator/schedulers/tuned", "traces"},
+	"env/rollout": {"env", "simulator/cluster", "simulator/policyname", "simulator/predict",
+		"simulator/predict/gbdt", "simulator/sim", "env/sched", "simulator/schedulers", "simulator/schedulers/tuned",
+		"traces"},
 	"env/jobselect":             wiring,
 	"env/gpupick":               wiring,
 	"env/queuerank":             wiring,
 	"env/queuerank/rlscheduler": {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "env/queuerank"},
-	"env/queuerank/rltune":      {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster", "simulator/schedulers", "env/queuerank"},
-	"env/delayoffer":            append([]string{"traces/dally", "simulator/schedulers/delay", "simulator/schedulers/place"}, wiring...),
-	"env/policymix":             wiring,
-	"env/workerplace":           {"env", "simulator/cluster", "env/paint", "env/page", "env/sched", "traces", "traces/profile"}, // of sched the life cycle only: there is no simulator
-	"simulator/dag":             {},
-	"simulator/dag/dagjson":     {"simulator/dag"}, "simulator/dag/wfformat": {"simulator/dag"}, "simulator/dag/synth": {"simulator/dag"},
+	"env/queuerank/rltune": {"traces", "env", "simulator/sim", "env/sched", "simulator/cluster",
+		"simulator/schedulers", "env/queuerank"},
+	"env/delayoffer": append([]string{"traces/dally", "simulator/schedulers/delay",
+		"simulator/schedulers/place"}, wiring...),
+	"env/policymix": wiring,
+	// of sched the life cycle only: there is no simulator
+	"env/workerplace": {"env", "simulator/cluster", "env/paint", "env/page", "env/sched", "traces",
+		"traces/profile"},
+	"simulator/dag":         {},
+	"simulator/dag/dagjson": {"simulator/dag"}, "simulator/dag/wfformat": {"simulator/dag"},
+	"simulator/dag/synth":     {"simulator/dag"},
 	"simulator/dag/alibaba":   {"simulator/dag", "traces"},
 	"simulator/dag/listsched": {"simulator/dag"},
 	// It opens a file whatever its format, so it knows every reader of graphs.
-	"simulator/dag/graphs": {"simulator/dag", "simulator/dag/alibaba", "simulator/dag/dagjson", "simulator/dag/wfformat", "traces", "traces/alibaba", "traces/tpch"},
-	"env/dagplace":         {"env", "simulator/dag", "simulator/dag/listsched", "simulator/dag/synth", "env/paint", "env/page", "env/sched", "traces"}, // of sched as env/workerplace; rivals plan by listsched
-	"env/control":          {"env", "env/page", "env/paint"},
-	"peer/...":             {"traces", "simulator/metrics", "peer/internal/..."},
-	"env/vec":              {"env"},
+	"simulator/dag/graphs": {"simulator/dag", "simulator/dag/alibaba", "simulator/dag/dagjson", "simulator/dag/wfformat",
+		"traces", "traces/alibaba", "traces/tpch"},
+	// of sched as env/workerplace; rivals plan by listsched
+	"env/dagplace": {"env", "simulator/dag", "simulator/dag/listsched", "simulator/dag/synth", "env/paint", "env/page",
+		"env/sched", "traces"},
+	"env/control": {"env", "env/page", "env/paint"},
+	"peer/...":    {"traces", "simulator/metrics", "peer/internal/..."},
+	"env/vec":     {"env"},
 
 	"bridge/wire":   {"env"},
 	"bridge/budget": {"bridge/wire"},
@@ -119,14 +137,16 @@ var arrows = map[string][]string{
 	"agents/ppo":      {"agents", "env", "replay", "nets/..."},
 	"agents/maml":     {"agents", "env", "env/vec", "replay", "nets", "nets/optim"},
 	// A model of how fast jobs run beside each other, and the agent that learns in it, are made for that environment.
-	"agents/woa":        {"agents", "env", "simulator/dag", "env/dagplace"}, // builds plans and draws hopes as that environment does
+	// builds plans and draws hopes as that environment does
+	"agents/woa":        {"agents", "env", "simulator/dag", "env/dagplace"},
 	"agents/imitate":    {"agents", "env"},
 	"agents/onnx":       {"agents", "env", "nets/onnx", "nets/onnx/run"}, // policies that other programs trained
 	"agents/train":      {"agents", "agents/imitate", "env", "env/vec"},
 	"agents/checkpoint": {"agents"},
 	"agents/agenttest":  {"agents", "agents/checkpoint", "env", "env/control", "env/vec"},
 
-	"simulator": {}, "bridge": {}, "peer": {}, "distributed": {}, "lab": {}, "ops": {}, "experiments": {}, // comments alone
+	// comments alone
+	"simulator": {}, "bridge": {}, "peer": {}, "distributed": {}, "lab": {}, "ops": {}, "experiments": {},
 	"distributed/workqueue": {},
 	"distributed/ranks":     {"nets", "nets/kernel"},
 
@@ -162,19 +182,20 @@ var arrows = map[string][]string{
 	"ops/twin":         {lower, "ops/steer/mirror"},
 
 	// A paper imports no other paper.
-	"experiments/study":                   {"configs", "distributed/workqueue", "lab/report", "simulator/cluster"},
-	"experiments/study/cell":              {lower, "experiments/study"},
-	"experiments/study/studytest":         {"experiments/study"},
-	"experiments/asrpt":                   paper,
-	"experiments/dally":                   paper,
-	"experiments/ddppo":                   paper,
-	"experiments/estimates":               paper,
-	"experiments/improper":                append([]string{"experiments/improper/queuenet"}, paper...),
-	"experiments/improper/queuenet":       {"env"}, // a world with a known optimum
-	"experiments/lookahead":               paper,
-	"experiments/lwf":                     paper,
-	"experiments/metascheduler":           append([]string{"experiments/metascheduler/mbmpo"}, paper...),
-	"experiments/metascheduler/mbmpo":     {"agents", "agents/maml", "env", "env/workerplace", "experiments/metascheduler/perfmodel", "nets/...", "replay"},
+	"experiments/study":             {"configs", "distributed/workqueue", "lab/report", "simulator/cluster"},
+	"experiments/study/cell":        {lower, "experiments/study"},
+	"experiments/study/studytest":   {"experiments/study"},
+	"experiments/asrpt":             paper,
+	"experiments/dally":             paper,
+	"experiments/ddppo":             paper,
+	"experiments/estimates":         paper,
+	"experiments/improper":          append([]string{"experiments/improper/queuenet"}, paper...),
+	"experiments/improper/queuenet": {"env"}, // a world with a known optimum
+	"experiments/lookahead":         paper,
+	"experiments/lwf":               paper,
+	"experiments/metascheduler":     append([]string{"experiments/metascheduler/mbmpo"}, paper...),
+	"experiments/metascheduler/mbmpo": {"agents", "agents/maml", "env", "env/workerplace",
+		"experiments/metascheduler/perfmodel", "nets/...", "replay"},
 	"experiments/metascheduler/perfmodel": {"agents", "agents/maml", "env/workerplace", "nets/..."},
 	"experiments/rlscheduler":             paper,
 	"experiments/rltune":                  paper,
@@ -188,7 +209,8 @@ var arrows = map[string][]string{
 	"pages/runpage": {lower},
 
 	"cmd/release": {},
-	// The command line: a package of frame, one of shared flags, and one for each group of verbs, which do not import each other.
+	// The command line: a package of frame, one of shared flags, and one for each group of verbs, which do not import each
+	// other.
 	"cmd/gymctl":                   {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs"},
 	"cmd/gymctl/internal/cli":      {"agents/checkpoint", "lab/workload", "nets/kernel", "traces"},
 	"cmd/gymctl/internal/options":  groupOfVerbs,
@@ -201,7 +223,8 @@ var arrows = map[string][]string{
 		"cmd/gymctl/internal/cli", "cmd/gymctl/internal/start", "cmd/gymctl/internal/look", "cmd/gymctl/internal/operate",
 		"cmd/gymctl/internal/research", "cmd/gymctl/internal/machine",
 	},
-	"cmd/gymctl/internal/clitest": {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs", "agents/checkpoint", "lab/rundir"},
+	"cmd/gymctl/internal/clitest": {"cmd/gymctl/internal/cli", "cmd/gymctl/internal/verbs", "agents/checkpoint",
+		"lab/rundir"},
 }
 
 // groupOfVerbs are the packages that a group of verbs may use.
@@ -212,34 +235,39 @@ var paper = []string{lower, "experiments/study", "experiments/study/cell"}
 
 // wiring lists the packages that a scheduling environment puts together.
 var wiring = []string{
-	"env", "simulator/cluster", "simulator/predict", "simulator/sim", "env/sched", "env/paint", "env/page", "env/encode", "env/reward",
+	"env", "simulator/cluster", "simulator/predict", "simulator/sim", "env/sched", "env/paint", "env/page", "env/encode",
+	"env/reward",
 	"simulator/schedulers", "simulator/schedulers/tuned", "traces", "traces/profile",
 }
 
 // libraries lists the outside modules that packages may import. Tests may also import rapid.
 var libraries = map[string][]string{
-	"configs":                             {"go.yaml.in/yaml/v3"},
-	"live/kube":                           {"go.yaml.in/yaml/v3"}, // kubeconfig files
-	"internal/kubetest":                   {"go.yaml.in/yaml/v3"}, // manifests
-	"traces/...":                          {"github.com/klauspost/compress"},
-	"env/encode":                          {"golang.org/x/sys"},   // which instructions the processor has
-	"env/paint":                           {"golang.org/x/image"}, // fonts, and smooth edges of shapes
-	"simulator/schedulers/rounds":         {"gonum.org/v1/gonum"},
-	"nets/...":                            {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm", "go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
-	"nets/onnx":                           {"google.golang.org/protobuf"}, // the wire format of Protocol Buffers, without generated code
-	"agents/ddqn":                         {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/ppo":                          {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"agents/maml":                         {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"bridge/...":                          {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
-	"bridge/server":                       {"github.com/prometheus/client_golang"},
-	"bridge/handle":                       {"golang.org/x/sys"},
-	"internal/chrome":                     {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"}, // pages in tests
+	"configs":                     {"go.yaml.in/yaml/v3"},
+	"live/kube":                   {"go.yaml.in/yaml/v3"}, // kubeconfig files
+	"internal/kubetest":           {"go.yaml.in/yaml/v3"}, // manifests
+	"traces/...":                  {"github.com/klauspost/compress"},
+	"env/encode":                  {"golang.org/x/sys"},   // which instructions the processor has
+	"env/paint":                   {"golang.org/x/image"}, // fonts, and smooth edges of shapes
+	"simulator/schedulers/rounds": {"gonum.org/v1/gonum"},
+	"nets/...": {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm",
+		"go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
+	// the wire format of Protocol Buffers, without generated code
+	"nets/onnx":     {"google.golang.org/protobuf"},
+	"agents/ddqn":   {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/ppo":    {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"agents/maml":   {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
+	"bridge/...":    {"github.com/gorilla/websocket", "github.com/vmihailenco/msgpack/v5"},
+	"bridge/server": {"github.com/prometheus/client_golang"},
+	"bridge/handle": {"golang.org/x/sys"},
+	// pages in tests
+	"internal/chrome":                     {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},
 	"internal/packed":                     {"github.com/klauspost/compress"},
 	"lab/...":                             {"github.com/klauspost/compress"},
 	"lab/speed":                           {"github.com/gorilla/websocket"}, // bare frames, to measure the bridge against
 	"experiments/...":                     {"github.com/klauspost/compress"},
 	"experiments/metascheduler/perfmodel": {"gorgonia.org/gorgonia", "gorgonia.org/tensor"},
-	"pages":                               {"github.com/prometheus/client_golang"}, // /metrics, as the bridge's server has it
+	// /metrics, as the bridge's server has it
+	"pages": {"github.com/prometheus/client_golang"},
 	// The queue of tasks for many machines: a broker in the process or beside it, with files, redelivery and membership.
 	"distributed/workqueue": {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go"},
 	// A NATS that gives out ranks; its server in tests.
@@ -270,8 +298,9 @@ var large = map[string]string{
 // repeatable are the folders whose results depend on seed and configuration alone; clocks are the ones below
 // them that may read the wall clock.
 var (
-	repeatable = []string{"simulator/...", "peer/...", "env/...", "bridge/...", "traces/...", "replay/...", "nets/...", "agents/..."}
-	clocks     = []string{"bridge/..."}
+	repeatable = []string{"simulator/...", "peer/...", "env/...", "bridge/...", "traces/...", "replay/...", "nets/...",
+		"agents/..."}
+	clocks = []string{"bridge/..."}
 )
 
 // flagless are the folders whose packages know no flags: their messages name keys.

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-// Keys of documents and of files are names that others read by, so none of them goes when a type moves or is renamed. This test
-// reads the tags of all structs, wherever they are; new keys need no line here.
+// Keys of documents and of files are names that others read by, so none of them goes when a type moves or is renamed.
+// This test reads the tags of all structs, wherever they are; new keys need no line here.
 func TestNoKeyOfADocumentGoes(t *testing.T) {
 	have := map[string]bool{}
 	set := token.NewFileSet()

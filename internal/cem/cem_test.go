@@ -132,8 +132,8 @@ func TestAMove(t *testing.T) {
 	p := cem.Point{Generation: 3, Mean: []float64{0, 5, 1}, Deviation: []float64{1, 0, 0.1}}
 	drawn := [][]float64{{0, 5, 1}, {2, 5, 1}, {4, 5, 1}, {9, 5, 1}}
 	s.Move(&p, drawn, []float64{6, 1, 2, 3})
-	// The mean of 2 and 4 is 3, their deviation 1: the mean goes from 0 to 1.5, the deviation stays. The second number does not move, the
-	// third has the least deviation.
+	// The mean of 2 and 4 is 3, their deviation 1: the mean goes from 0 to 1.5, the deviation stays. The second number
+	// does not move, the third has the least deviation.
 	want := cem.Point{Generation: 4, Mean: []float64{1.5, 5, 1}, Deviation: []float64{1, 0, 0.1}}
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("%+v, want %+v", p, want)

@@ -186,7 +186,8 @@ func (p *Page) Key(key string) error {
 	if err != nil {
 		return err
 	}
-	_, err = call(p, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: key, Code: key})
+	_, err = call(p, input.DispatchKeyEvent,
+		input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: key, Code: key})
 	return err
 }
 

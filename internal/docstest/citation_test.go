@@ -24,7 +24,8 @@ func TestCitationHasTheVersion(t *testing.T) {
 	if got := find(`(?m)^version: (\S+)$`, "CITATION.cff"); got != version {
 		t.Errorf("CITATION.cff has version %s, the package %s", got, version)
 	}
-	for _, key := range []string{"cff-version: (1.2.0)", "message: (.+)", "title: (.+)", "license: (Apache-2.0)", `authors:\n  - name: (.+)`} {
+	for _, key := range []string{"cff-version: (1.2.0)", "message: (.+)", "title: (.+)", "license: (Apache-2.0)",
+		`authors:\n  - name: (.+)`} {
 		find("(?m)^"+key+"$", "CITATION.cff")
 	}
 }

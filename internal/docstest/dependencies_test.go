@@ -13,7 +13,8 @@ import (
 // linked returns the packages of each outside module that packages and what they import belong to, for Linux.
 func linked(t *testing.T, packages ...string) map[string][]string {
 	t.Helper()
-	c := exec.Command("go", append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}} {{.ImportPath}}"}, packages...)...)
+	c := exec.Command("go",
+		append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}} {{.ImportPath}}"}, packages...)...)
 	c.Dir = "../.."
 	c.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
 	out, err := c.Output()
@@ -48,7 +49,8 @@ func TestThePageOfDependenciesIsTrue(t *testing.T) {
 	}
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("docs/design/dependencies.md lists\n%s\nand go list -deps\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("docs/design/dependencies.md lists\n%s\nand go list -deps\n%s", strings.Join(got, "\n"),
+			strings.Join(want, "\n"))
 	}
 	for _, module := range []string{"gorgonia.org/cu", "github.com/google/uuid"} {
 		if all[module] != nil {

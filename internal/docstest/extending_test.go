@@ -77,8 +77,8 @@ func recipes(page string) ([]recipe, error) {
 	return all, nil
 }
 
-// apply changes text by the hunks of a diff. The old lines of each must stand in text exactly once; how wide the gaps in
-// them are does not matter, because gofmt aligns columns by their neighbours.
+// apply changes text by the hunks of a diff. The old lines of each must stand in text exactly once; how wide the gaps
+// in them are does not matter, because gofmt aligns columns by their neighbours.
 func apply(text, diff string) (string, error) {
 	lines := strings.Split(text, "\n")
 	for _, hunk := range strings.Split("\n"+diff, "\n@@\n") {
@@ -205,8 +205,8 @@ func (s *step) do(dir string) error {
 	return nil
 }
 
-// TestRecipesWork follows every recipe of docs/guides/extend in a copy of the module and runs the tests that it names. It
-// is a copy, not an overlay of the build, because some of these tests read files: pages, and the tables of archtest.
+// TestRecipesWork follows every recipe of docs/guides/extend in a copy of the module and runs the tests that it names.
+// It is a copy, not an overlay of the build, because some of these tests read files: pages, and the tables of archtest.
 func TestRecipesWork(t *testing.T) {
 	if testing.Short() || raced.On {
 		t.Skip("builds parts of the module for each recipe")
@@ -232,7 +232,8 @@ func TestRecipesWork(t *testing.T) {
 			tested++
 			t.Run(r.title, func(t *testing.T) {
 				if last := r.steps[len(r.steps)-1]; last.kind != "test" || len(r.steps) < 2 {
-					t.Fatalf("a recipe changes files and ends with a test, this one has %d steps and ends with %q", len(r.steps), last.kind)
+					t.Fatalf("a recipe changes files and ends with a test, this one has %d steps and ends with %q", len(r.steps),
+						last.kind)
 				}
 				dir := copied(t)
 				for _, s := range r.steps {
@@ -279,7 +280,9 @@ func TestApplyLeavesTheWidthOfGapsAlone(t *testing.T) {
 }
 
 func TestRecipesAreReadByTheirBlocks(t *testing.T) {
-	all, err := recipes("intro\n\n# One\n\n```go file=a/b.go\npackage b\n```\n\n```sh\nno step\n```\n\n## Two\n\n```diff file=c.go\n c\n+d\n```\n\n```sh test\ngo test ./c\n```\n")
+	all,
+		err := recipes(
+		"intro\n\n# One\n\n```go file=a/b.go\npackage b\n```\n\n```sh\nno step\n```\n\n## Two\n\n```diff file=c.go\n c\n+d\n```\n\n```sh test\ngo test ./c\n```\n")
 	if err != nil || len(all) != 2 || len(all[0].steps) != 1 || len(all[1].steps) != 2 {
 		t.Fatalf("got %+v, %v", all, err)
 	}
@@ -289,7 +292,8 @@ func TestRecipesAreReadByTheirBlocks(t *testing.T) {
 	if s := all[1].steps; s[0].kind != "diff" || s[1].kind != "test" || s[1].text != "go test ./c\n" {
 		t.Errorf("got %+v", s)
 	}
-	for _, page := range []string{"## One\n```go fiel=a.go\n```\n", "```go file=a.go\n```\n", "## One\n```go file=a.go\n"} {
+	for _, page := range []string{"## One\n```go fiel=a.go\n```\n", "```go file=a.go\n```\n",
+		"## One\n```go file=a.go\n"} {
 		if _, err := recipes(page); err == nil {
 			t.Errorf("%q: no fault", page)
 		}

@@ -21,7 +21,8 @@ func TestEveryPageIsInTheIndexes(t *testing.T) {
 	pages := ours(t, "docs/*.md")
 	for _, page := range pages {
 		name := strings.TrimPrefix(page, "docs/")
-		if regexp.MustCompile(`^(README\.md|reference/(environments|traces)/.*|design/adr/.*|guides/extend/.*)$`).MatchString(name) {
+		if regexp.MustCompile(`^(README\.md|reference/(environments|traces)/.*|design/adr/.*|guides/extend/.*)$`).MatchString(
+			name) {
 			continue
 		}
 		if !strings.Contains(string(index), "("+name+")") {

@@ -24,7 +24,8 @@ func slug(heading string) string {
 	return strings.ReplaceAll(notInSlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// prose returns a page without its code, and the slugs of its headings. Of equal headings, the second has -1 behind its slug.
+// prose returns a page without its code, and the slugs of its headings. Of equal headings, the second has -1 behind its
+// slug.
 func prose(path string) (text string, headings map[string]bool, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -98,7 +99,8 @@ func listed(path string) bool {
 // ours returns the files of the module whose names match one of the patterns of git.
 func ours(t *testing.T, patterns ...string) []string {
 	t.Helper()
-	cmd := exec.Command("git", append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"}, patterns...)...)
+	cmd := exec.Command("git",
+		append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"}, patterns...)...)
 	cmd.Dir = root
 	list, err := cmd.Output()
 	if err != nil {
@@ -113,8 +115,8 @@ func ours(t *testing.T, patterns ...string) []string {
 	return names
 }
 
-// TestLinksLeadSomewhere follows every relative link and image of every page in the repository to a file and, if it names one, to a
-// heading.
+// TestLinksLeadSomewhere follows every relative link and image of every page in the repository to a file and, if it
+// names one, to a heading.
 func TestLinksLeadSomewhere(t *testing.T) {
 	pages, links := ours(t, "*.md"), 0
 	for _, page := range pages {
@@ -135,7 +137,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 // Sources and pages name pages by their path from the root. The change log keeps the names of its time.
 func TestNamedPagesExist(t *testing.T) {
 	for _, name := range ours(t, "*.go", "*.py", "*.md", "*.yaml", "Makefile") {
-		if name == "CHANGELOG.md" || strings.HasPrefix(name, "docs/guides/extend/") || strings.HasPrefix(name, "internal/docstest/") {
+		if name == "CHANGELOG.md" || strings.HasPrefix(name, "docs/guides/extend/") ||
+			strings.HasPrefix(name, "internal/docstest/") {
 			continue // recipes write pages of their own
 		}
 		data, err := os.ReadFile(filepath.Join(root, name))
@@ -163,7 +166,9 @@ func TestBrokenLinksAreFound(t *testing.T) {
 		}
 	}
 	faults, links, err := broken(page)
-	expected := []string{"c.md, which is not there", "b.md#three, which has no such heading", "#two, which has no such heading", "B.md, which is not there", "q.svg, which is not there", "d.md, which is not there"}
+	expected := []string{"c.md, which is not there", "b.md#three, which has no such heading",
+		"#two, which has no such heading", "B.md, which is not there", "q.svg, which is not there",
+		"d.md, which is not there"}
 	if err != nil || links != 11 || !slices.Equal(faults, expected) {
 		t.Errorf("got %q of %d links, %v; expected %q", faults, links, err, expected)
 	}

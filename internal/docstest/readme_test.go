@@ -69,9 +69,10 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
-// TestReadmeWorks runs the commands of the README and compares its figures. The quick start is compared with AVX2 kernels, as its
-// caption says, and only with the policies of the page; the training on a trace is shorter than the reader's. Elsewhere the agent's
-// arithmetic rounds in another way, so only the rules are compared there. Of the experiments, make papers compares the figures.
+// TestReadmeWorks runs the commands of the README and compares its figures. The quick start is compared with AVX2
+// kernels, as its caption says, and only with the policies of the page; the training on a trace is shorter than the
+// reader's. Elsewhere the agent's arithmetic rounds in another way, so only the rules are compared there. Of the
+// experiments, make papers compares the figures.
 func TestReadmeWorks(t *testing.T) {
 	if testing.Short() || raced.On || runtime.GOOS == "windows" {
 		t.Skip("builds gymctl and trains for half a minute")
@@ -94,7 +95,8 @@ func TestReadmeWorks(t *testing.T) {
 		return out
 	}
 	scripts := blocks(page, "sh")
-	if len(scripts) != 2 || scripts[0] != "go run ./cmd/gymctl train\n" || !strings.HasPrefix(scripts[1], "go build ./cmd/gymctl\n") {
+	if len(scripts) != 2 || scripts[0] != "go run ./cmd/gymctl train\n" ||
+		!strings.HasPrefix(scripts[1], "go build ./cmd/gymctl\n") {
 		t.Fatalf("the blocks of commands are %q", scripts)
 	}
 
@@ -128,7 +130,8 @@ func TestReadmeWorks(t *testing.T) {
 		}
 		preset := run("./gymctl config show quickstart")
 		_, list, _ := strings.Cut(preset, "  policies:\n")
-		if n := len(regexp.MustCompile(`^(?:    - .*\n)+`).FindString(list)); n == 0 || !strings.Contains(page, fmt.Sprintf("a table of %d policies", 1+strings.Count(list[:n], "\n"))) {
+		if n := len(regexp.MustCompile(`^(?:    - .*\n)+`).FindString(list)); n == 0 ||
+			!strings.Contains(page, fmt.Sprintf("a table of %d policies", 1+strings.Count(list[:n], "\n"))) {
 			t.Errorf("README.md does not say of how many policies the table is: the preset lists\n%s", list[:n])
 		}
 	})
@@ -167,7 +170,8 @@ func TestReadmeWorks(t *testing.T) {
 	})
 
 	help := run("./gymctl sim --help")
-	for pattern, sentence := range map[string]string{`(?s)Orders and policies: ([^.]*)\.`: "%d orders and policies", `(?s)Placements: ([^;]*);`: "%d placements and `lwf-K`"} {
+	for pattern, sentence := range map[string]string{`(?s)Orders and policies: ([^.]*)\.`: "%d orders and policies",
+		`(?s)Placements: ([^;]*);`: "%d placements and `lwf-K`"} {
 		n := 0
 		for name := range strings.SplitSeq(regexp.MustCompile(pattern).FindString(help), ",") {
 			if !strings.Contains(name, " lwf-") && !strings.Contains(name, "\nlwf-") {
@@ -185,7 +189,8 @@ func TestReadmeWorks(t *testing.T) {
 func TestReadmePython(t *testing.T) {
 	python, wheel := os.Getenv(tutorialPython), os.Getenv(tutorialWheel)
 	if python == "" || wheel == "" || runtime.GOOS == "windows" || raced.On {
-		t.Skip(tutorialPython + " and " + tutorialWheel + " name no Python and wheel (make tutorial does), or this is no place for it")
+		t.Skip(tutorialPython + " and " + tutorialWheel +
+			" name no Python and wheel (make tutorial does), or this is no place for it")
 	}
 	scripts := blocks(readme(t), "python")
 	if len(scripts) != 1 {

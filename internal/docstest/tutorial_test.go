@@ -64,10 +64,12 @@ func parts(page string) ([]part, error) {
 				now.kind = "run"
 			case m[1] == "sh" && m[2] == "serve":
 				now.kind = "serve"
-			case m[1] == "text" && m[2] == "" && len(all) > 0 && (all[len(all)-1].kind == "run" || all[len(all)-1].kind == "serve"):
+			case m[1] == "text" && m[2] == "" && len(all) > 0 &&
+				(all[len(all)-1].kind == "run" || all[len(all)-1].kind == "serve"):
 				now.kind = "output"
 			default:
-				return nil, fmt.Errorf("line %d: got %q, want LANGUAGE file=NAME, sh, sh serve, or text right after commands", i+1, line)
+				return nil, fmt.Errorf("line %d: got %q, want LANGUAGE file=NAME, sh, sh serve, or text right after commands", i+1,
+					line)
 			}
 		}
 	}
@@ -216,12 +218,14 @@ func visit(ctx context.Context, address string) error {
 	return nil
 }
 
-// TestTutorialWorks follows docs/start/tutorial.md from the first block to the last, and holds what is printed against the page.
-// With other kernels than the page's an agent's figures differ, so there only the lines' beginnings are compared.
+// TestTutorialWorks follows docs/start/tutorial.md from the first block to the last, and holds what is printed against
+// the page. With other kernels than the page's an agent's figures differ, so there only the lines' beginnings are
+// compared.
 func TestTutorialWorks(t *testing.T) {
 	python, wheel := os.Getenv(tutorialPython), os.Getenv(tutorialWheel)
 	if python == "" || wheel == "" || runtime.GOOS == "windows" || raced.On {
-		t.Skip(tutorialPython + " and " + tutorialWheel + " name no Python and wheel (make tutorial does), or this is no place for it")
+		t.Skip(tutorialPython + " and " + tutorialWheel +
+			" name no Python and wheel (make tutorial does), or this is no place for it")
 	}
 	name := filepath.Join(root, "docs", "start", "tutorial.md")
 	data, err := os.ReadFile(name)
@@ -257,7 +261,8 @@ func TestTutorialWorks(t *testing.T) {
 			continue
 		}
 		want := &all[i+1]
-		if a, b := kernels.FindStringSubmatch(got), kernels.FindStringSubmatch(want.text); a != nil && b != nil && a[1] != b[1] {
+		if a, b := kernels.FindStringSubmatch(got), kernels.FindStringSubmatch(want.text); a != nil && b != nil &&
+			a[1] != b[1] {
 			alike = outline
 		}
 		if alike(got) == alike(want.text) {
@@ -304,11 +309,13 @@ func TestTutorialIsReadable(t *testing.T) {
 
 func TestPartsAreTheBlocksOfAPage(t *testing.T) {
 	all, err := parts("x\n```sh\na\nb\n```\n\n```text\nc\n```\n```python file=d.py\ne\n```\n```sh serve\nf\n```\n")
-	want := []part{{"run", "", "a\nb\n", 2}, {"output", "", "c\n", 7}, {"file", "d.py", "e\n", 10}, {"serve", "", "f\n", 13}}
+	want := []part{{"run", "", "a\nb\n", 2}, {"output", "", "c\n", 7}, {"file", "d.py", "e\n", 10},
+		{"serve", "", "f\n", 13}}
 	if err != nil || !slices.Equal(all, want) {
 		t.Errorf("got %v, %v, want %v", all, err, want)
 	}
-	for _, page := range []string{"```\na\n```\n", "```text\na\n```\n", "```sh\na\n", "```sh test\na\n```\n", "```python\na\n```\n", "```yaml file=../a\nb\n```\n"} {
+	for _, page := range []string{"```\na\n```\n", "```text\na\n```\n", "```sh\na\n", "```sh test\na\n```\n",
+		"```python\na\n```\n", "```yaml file=../a\nb\n```\n"} {
 		if _, err := parts(page); err == nil {
 			t.Errorf("%q: no fault", page)
 		}
@@ -324,7 +331,8 @@ func TestWhatDiffersFromRunToRunIsMasked(t *testing.T) {
 	if c := strings.Replace(b, "32768", "32769", 1); masked(a) == masked(c) {
 		t.Error("a number of steps is masked")
 	}
-	if outline("ppo@0  3.66 h\n-----  --\nsjf 4 h\n") != outline("ppo@16384  3.7 h\n------  ---\nsjf   4.1 h\n") || outline("sjf 4\n") == outline("fifo 4\n") {
+	if outline("ppo@0  3.66 h\n-----  --\nsjf 4 h\n") != outline("ppo@16384  3.7 h\n------  ---\nsjf   4.1 h\n") ||
+		outline("sjf 4\n") == outline("fifo 4\n") {
 		t.Error("outlines are not those of the lines' beginnings")
 	}
 }

@@ -1,15 +1,15 @@
-// Package door keeps strangers from taking all that a listener's process has. Every listener of this program is behind a
-// Door: pages, metrics, the bridge and the rendezvous of ranks.
+// Package door keeps strangers from taking all that a listener's process has. Every listener of this program is behind
+// a Door: pages, metrics, the bridge and the rendezvous of ranks.
 //
-// A Door counts the connections that belong to no session: they have sent no request yet, wait between plain requests, have
-// not said hello, or are being closed. Their number is limited, so that strangers cannot use up the descriptors and the
-// memory of the process. A Door never refuses a new connection for lack of room. It closes the oldest one instead, since a
-// well-behaved client stays without a session only for a moment; of several addresses, the one with the most connections
-// makes room. A client that has shown a token or a certificate no longer counts as a stranger, and competes for a place
-// only with others like it.
+// A Door counts the connections that belong to no session: they have sent no request yet, wait between plain requests,
+// have not said hello, or are being closed. Their number is limited, so that strangers cannot use up the descriptors
+// and the memory of the process. A Door never refuses a new connection for lack of room. It closes the oldest one
+// instead, since a well-behaved client stays without a session only for a moment; of several addresses, the one with
+// the most connections makes room. A client that has shown a token or a certificate no longer counts as a stranger, and
+// competes for a place only with others like it.
 //
-// A Door also holds a few descriptors in reserve. They go to connections when the system has no other, and to files that
-// the process itself must open.
+// A Door also holds a few descriptors in reserve. They go to connections when the system has no other, and to files
+// that the process itself must open.
 package door
 
 import (
@@ -90,9 +90,9 @@ func (d *Door) Waiting() int {
 	return len(d.hall.places[stranger]) + len(d.hall.places[known])
 }
 
-// Listen returns l behind the door: its Accept outlasts a lack of file descriptors or memory. When the system cannot give
-// it a connection, it closes a descriptor of the reserve, or else the oldest stranger. So a listener can always take a few
-// new connections: it must answer probes, and a client may want to resume.
+// Listen returns l behind the door: its Accept outlasts a lack of file descriptors or memory. When the system cannot
+// give it a connection, it closes a descriptor of the reserve, or else the oldest stranger. So a listener can always
+// take a few new connections: it must answer probes, and a client may want to resume.
 func (d *Door) Listen(l net.Listener) net.Listener {
 	d.reserve.Fill()
 	d.mu.Lock()
@@ -103,8 +103,8 @@ func (d *Door) Listen(l net.Listener) net.Listener {
 	return &listener{l, d}
 }
 
-// Guard makes the connections of an HTTP server pass the door, and sets the timeouts that the server has not. The caller
-// serves on what Listen returns.
+// Guard makes the connections of an HTTP server pass the door, and sets the timeouts that the server has not. The
+// caller serves on what Listen returns.
 func (d *Door) Guard(s *http.Server) {
 	s.ConnContext, s.ConnState = d.hall.enter, d.hall.state
 	if s.ReadHeaderTimeout == 0 {
@@ -118,12 +118,13 @@ func (d *Door) Guard(s *http.Server) {
 	}
 }
 
-// Enter gives a connection of another protocol than HTTP a place. It is called in the goroutine that accepts connections,
-// and makes room first. The caller settles the place when the connection has a session, and vacates it when it ends.
+// Enter gives a connection of another protocol than HTTP a place. It is called in the goroutine that accepts
+// connections, and makes room first. The caller settles the place when the connection has a session, and vacates it
+// when it ends.
 func (d *Door) Enter(c net.Conn) *Place { return d.hall.place(c, false) }
 
-// Spare reports whether there are descriptors for another session. If not, strangers lose theirs. The reserve is not for
-// sessions, which keep what they get.
+// Spare reports whether there are descriptors for another session. If not, strangers lose theirs. The reserve is not
+// for sessions, which keep what they get.
 func (d *Door) Spare() bool {
 	for !d.reserve.Fill() {
 		if !d.hall.shed(1) {

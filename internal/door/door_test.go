@@ -78,7 +78,8 @@ func ended(c net.Conn) bool {
 // served.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
-	for name, request := range map[string]string{"silent": "", "half a request": "GET / HTTP/1.1\r\nHost: x", "idle": "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
+	for name, request := range map[string]string{"silent": "", "half a request": "GET / HTTP/1.1\r\nHost: x",
+		"idle": "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d, addr := doors(t, 8)
@@ -101,7 +102,8 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// Streams of clients that have shown something do not compete with strangers, and among themselves the oldest makes room.
+// Streams of clients that have shown something do not compete with strangers, and among themselves the oldest makes
+// room.
 func TestStreamsCompeteWithStreamsAlone(t *testing.T) {
 	t.Parallel()
 	d, addr := doors(t, 8)
@@ -146,7 +148,8 @@ func (s *short) Accept() (net.Conn, error) {
 // What concerns one connection or a shortage ends no listener; what concerns the listener does.
 func TestAcceptOutlastsAShortage(t *testing.T) {
 	t.Parallel()
-	for _, reason := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.ECONNRESET, syscall.EPROTO} {
+	for _, reason := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED,
+		syscall.ECONNRESET, syscall.EPROTO} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

@@ -68,7 +68,8 @@ func newHall(limit int, dropped func(from net.Addr, upgraded bool), left func() 
 	}
 }
 
-// neighbourhood returns what counts as one address: an IPv6 subscriber has a whole subnet. Addresses without an IP are one.
+// neighbourhood returns what counts as one address: an IPv6 subscriber has a whole subnet. Addresses without an IP are
+// one.
 func neighbourhood(a net.Addr) netip.Addr {
 	p, err := netip.ParseAddrPort(a.String())
 	if err != nil {
@@ -113,7 +114,8 @@ func (h *hall) place(c net.Conn, http bool) *Place {
 	return p
 }
 
-// makeRoom closes connections until there is room for one more with this standing. It waits for those that are very young.
+// makeRoom closes connections until there is room for one more with this standing. It waits for those that are very
+// young.
 func (h *hall) makeRoom(at standing) {
 	for {
 		h.mu.Lock()
@@ -143,8 +145,8 @@ func (h *hall) shed(least int) bool {
 	return true
 }
 
-// oldest returns the oldest connection of the address that has the most places, nil if there is no connection. The caller
-// holds the lock.
+// oldest returns the oldest connection of the address that has the most places, nil if there is no connection. The
+// caller holds the lock.
 func (h *hall) oldest(at standing) (p *Place) {
 	count := map[netip.Addr]int{}
 	most := 0
@@ -170,8 +172,8 @@ func (h *hall) put(p *Place, at standing) {
 	}
 }
 
-// expel closes the connection of p. If tell, a websocket is told why, unless it is being closed already or too many are. The
-// caller holds the lock, and expel releases it.
+// expel closes the connection of p. If tell, a websocket is told why, unless it is being closed already or too many
+// are. The caller holds the lock, and expel releases it.
 func (h *hall) expel(p *Place, tell bool) {
 	h.put(p, nowhere)
 	c := p.guest

@@ -15,7 +15,8 @@ func TestNeighboursOfASubnetShareAnAddress(t *testing.T) {
 			t.Errorf("%s and %s differ", a, b)
 		}
 	}
-	if neighbourhood(addr("10.0.0.1:1")) == neighbourhood(addr("10.0.0.2:1")) || neighbourhood(addr("[2001:db8:1:2::1]:5")) == neighbourhood(addr("[2001:db8:1:3::1]:5")) {
+	if neighbourhood(addr("10.0.0.1:1")) == neighbourhood(addr("10.0.0.2:1")) ||
+		neighbourhood(addr("[2001:db8:1:2::1]:5")) == neighbourhood(addr("[2001:db8:1:3::1]:5")) {
 		t.Error("different networks are one")
 	}
 }

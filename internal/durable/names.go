@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Names writes the names in a folder to disk, so that files made there, renamed or removed stay so. It does nothing on systems
-// that cannot: Windows refuses it for folders, and its file systems keep a journal of names.
+// Names writes the names in a folder to disk, so that files made there, renamed or removed stay so. It does nothing on
+// systems that cannot: Windows refuses it for folders, and its file systems keep a journal of names.
 func Names(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

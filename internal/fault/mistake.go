@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Mistake marks an error as the user's: a name, a value or a file that the user chose and can correct. The command line exits
-// with code 2, and no worker tries a task again that ends with one.
+// Mistake marks an error as the user's: a name, a value or a file that the user chose and can correct. The command line
+// exits with code 2, and no worker tries a task again that ends with one.
 type Mistake struct{ Err error }
 
 // Mistakef returns a *Mistake with the text that format and args make, as Errorf does.
@@ -25,12 +25,12 @@ func IsMistake(err error) bool {
 	return is
 }
 
-// ErrInterrupted is wrapped by the error of work whose context was cancelled and whose finished part is saved. The text says how
-// to continue.
+// ErrInterrupted is wrapped by the error of work whose context was cancelled and whose finished part is saved. The text
+// says how to continue.
 var ErrInterrupted = errors.New("interrupted")
 
-// Key is a setting that a message names, such as "listen". Packages do not know how a user set it: the command line shows it as a
-// flag (Text), other callers by its name.
+// Key is a setting that a message names, such as "listen". Packages do not know how a user set it: the command line
+// shows it as a flag (Text), other callers by its name.
 type Key string
 
 // keyed is an error whose text names keys.

@@ -16,10 +16,13 @@ func TestTextShowsKeysAsTheCallerDoes(t *testing.T) {
 	}{
 		{inner, "slots: got 0, want 1 or more", "--slots: got 0, want 1 or more"},
 		{Mistakef("no key at all: %d %%", 3), "no key at all: 3 %", "no key at all: 3 %"},
-		{fmt.Errorf("worker w: %w", inner), "worker w: slots: got 0, want 1 or more", "worker w: --slots: got 0, want 1 or more"},
+		{fmt.Errorf("worker w: %w", inner), "worker w: slots: got 0, want 1 or more",
+			"worker w: --slots: got 0, want 1 or more"},
 		{Mistakef("%s: %w", Key("log"), fs.ErrNotExist), "log: file does not exist", "--log: file does not exist"},
-		{Mistakef("use %s with %s: %w", Key("tls-ca"), Key("queue"), inner), "use tls-ca with queue: slots: got 0, want 1 or more", "use --tls-ca with --queue: --slots: got 0, want 1 or more"},
-		{errors.Join(inner, Mistakef("%s: nothing", Key("job"))), "slots: got 0, want 1 or more\njob: nothing", "--slots: got 0, want 1 or more\n--job: nothing"},
+		{Mistakef("use %s with %s: %w", Key("tls-ca"), Key("queue"), inner),
+			"use tls-ca with queue: slots: got 0, want 1 or more", "use --tls-ca with --queue: --slots: got 0, want 1 or more"},
+		{errors.Join(inner, Mistakef("%s: nothing", Key("job"))), "slots: got 0, want 1 or more\njob: nothing",
+			"--slots: got 0, want 1 or more\n--job: nothing"},
 		{New("agent.gamma", 2, "less"), "agent.gamma: got 2, want less", "agent.gamma: got 2, want less"},
 	} {
 		if got := c.err.Error(); got != c.plain {

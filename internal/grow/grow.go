@@ -3,8 +3,8 @@ package grow
 
 import "golang.org/x/exp/constraints"
 
-// At returns element i of list. Where the list ends before it, zero elements are appended. The pointer is valid until the
-// list grows again.
+// At returns element i of list. Where the list ends before it, zero elements are appended. The pointer is valid until
+// the list grows again.
 func At[T any, I constraints.Integer](list *[]T, i I) *T {
 	var zero T
 	return Or(list, i, zero)

@@ -1,5 +1,5 @@
-// Package jsonl follows a file of JSON lines that another process appends to. Lines have numbers, from 1 on, so that a reader
-// that was away goes on where it stopped.
+// Package jsonl follows a file of JSON lines that another process appends to. Lines have numbers, from 1 on, so that a
+// reader that was away goes on where it stopped.
 package jsonl
 
 import (
@@ -53,29 +53,30 @@ func (t *Tail) Lines() int { return t.lines }
 // Path returns the path of the file.
 func (t *Tail) Path() string { return t.path }
 
-// Head returns a digest of the first line, "" while there is none. A file of the same name that another process began anew has
-// another one, as the first lines of runs have times.
+// Head returns a digest of the first line, "" while there is none. A file of the same name that another process began
+// anew has another one, as the first lines of runs have times.
 func (t *Tail) Head() string { return t.head }
 
-// After returns a tail of the same file that goes on at most n lines from its beginning, as near to line n as t knows a place. It
-// spares a reader that has those lines most of a long file.
+// After returns a tail of the same file that goes on at most n lines from its beginning, as near to line n as t knows a
+// place. It spares a reader that has those lines most of a long file.
 func (t *Tail) After(n int) *Tail {
 	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].lines > n })
 	if i == 0 {
 		return New(t.path)
 	}
 	m := t.marks[i-1]
-	return &Tail{path: t.path, size: m.size, lines: m.lines, file: t.file, begins: t.begins, head: t.head, marks: slices.Clone(t.marks[:i])}
+	return &Tail{path: t.path, size: m.size, lines: m.lines, file: t.file, begins: t.begins, head: t.head,
+		marks: slices.Clone(t.marks[:i])}
 }
 
-// Resets returns how often the file turned out to be another one than the one read before, so that its lines began again. A
-// function that Next calls can see by it that line 1 is not the line 1 that it knows.
+// Resets returns how often the file turned out to be another one than the one read before, so that its lines began
+// again. A function that Next calls can see by it that line 1 is not the line 1 that it knows.
 func (t *Tail) Resets() int { return t.resets }
 
-// Next calls f for every whole line that was added since the last call, with its number and without its end. The bytes belong to
-// the tail. anew says that the file is not the one that was read before: it was cut (a run that is resumed cuts what its
-// checkpoint does not know) or replaced, and the lines begin from 1 again. A file that does not exist has no lines. An error of f
-// ends the call; its line counts as read.
+// Next calls f for every whole line that was added since the last call, with its number and without its end. The bytes
+// belong to the tail. anew says that the file is not the one that was read before: it was cut (a run that is resumed
+// cuts what its checkpoint does not know) or replaced, and the lines begin from 1 again. A file that does not exist has
+// no lines. An error of f ends the call; its line counts as read.
 func (t *Tail) Next(f func(n int, line []byte) error) (anew bool, err error) {
 	file, err := ordinary.Open(t.path)
 	if errors.Is(err, fs.ErrNotExist) {

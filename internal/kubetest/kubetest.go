@@ -123,7 +123,8 @@ func (k *Cluster) CA() []byte {
 	return ca
 }
 
-// Kubeconfig writes a kubeconfig file of a user and returns its path. server is an address in place of the API server's; "" = none.
+// Kubeconfig writes a kubeconfig file of a user and returns its path. server is an address in place of the API
+// server's; "" = none.
 func (k *Cluster) Kubeconfig(name, token, server string) string {
 	k.t.Helper()
 	ca := fmt.Sprintf(", certificate-authority: %q", filepath.Join(k.Dir, "certs", "apiserver.crt"))
@@ -180,8 +181,10 @@ func (k *Cluster) Revive() {
 	key := filepath.Join(k.Dir, "sa.key")
 	k.api = k.Begin("kube-apiserver", "--etcd-servers=http://"+k.ports[0], "--bind-address=127.0.0.1",
 		"--secure-port="+listen, "--cert-dir="+filepath.Join(k.Dir, "certs"),
-		"--authorization-mode=RBAC", "--token-auth-file="+filepath.Join(k.Dir, "tokens.csv"), "--service-account-issuer="+Issuer,
-		"--service-account-key-file="+key, "--service-account-signing-key-file="+key, "--service-cluster-ip-range=10.0.0.0/24",
+		"--authorization-mode=RBAC", "--token-auth-file="+filepath.Join(k.Dir,
+			"tokens.csv"), "--service-account-issuer="+Issuer,
+		"--service-account-key-file="+key, "--service-account-signing-key-file="+key,
+		"--service-cluster-ip-range=10.0.0.0/24",
 		"--disable-admission-plugins=ServiceAccount", "--watch-cache-sizes=", "--v=0")
 	Happens(k.t, "the API server is ready", nil, func() bool {
 		if _, err := os.Stat(filepath.Join(k.Dir, "certs", "apiserver.crt")); err != nil {
@@ -190,7 +193,8 @@ func (k *Cluster) Revive() {
 		if k.http == nil {
 			pool := x509.NewCertPool()
 			pool.AppendCertsFromPEM(k.CA())
-			k.http = &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+			k.http = &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
+				TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
 		}
 		// The roles of system users are there when this role is.
 		return k.answers("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:kube-scheduler") && k.answers("/readyz")
@@ -202,7 +206,8 @@ func (k *Cluster) answers(path string) bool {
 	return err == nil
 }
 
-// Call asks the API server for something as the admin. Patches are merge patches. code is the answer's; an error is one that is not good.
+// Call asks the API server for something as the admin. Patches are merge patches. code is the answer's; an error is one
+// that is not good.
 func (k *Cluster) Call(method, path string, body, out any) (code int, err error) {
 	var text io.Reader
 	if body != nil {
@@ -284,15 +289,19 @@ func Manifest(t testing.TB, file string) (all []Object) {
 // Apply creates the objects of a manifest whose namespace is clustergym. What is there already stays as it is.
 func (k *Cluster) Apply(file string) {
 	k.t.Helper()
-	collections := map[string]string{"Namespace": Core + "/namespaces", "ServiceAccount": Core + "/namespaces/clustergym/serviceaccounts",
-		"ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles", "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-		"Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/clustergym/roles", "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/clustergym/rolebindings",
+	collections := map[string]string{"Namespace": Core + "/namespaces",
+		"ServiceAccount":                   Core + "/namespaces/clustergym/serviceaccounts",
+		"ClusterRole":                      "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+		"ClusterRoleBinding":               "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+		"Role":                             "/apis/rbac.authorization.k8s.io/v1/namespaces/clustergym/roles",
+		"RoleBinding":                      "/apis/rbac.authorization.k8s.io/v1/namespaces/clustergym/rolebindings",
 		"ValidatingAdmissionPolicy":        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
 		"ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
 		"Lease":                            "/apis/coordination.k8s.io/v1/namespaces/clustergym/leases",
 		"Deployment":                       "/apis/apps/v1/namespaces/clustergym/deployments"}
 	for _, o := range Manifest(k.t, file) {
-		if code, err := k.Call(http.MethodPost, collections[o.Kind], o.Contents, nil); err != nil && code != http.StatusConflict {
+		if code, err := k.Call(http.MethodPost, collections[o.Kind], o.Contents, nil); err != nil &&
+			code != http.StatusConflict {
 			k.t.Fatal(file, err)
 		}
 	}
@@ -310,8 +319,8 @@ func (k *Cluster) Token(account string) string {
 	return o.Status.Token
 }
 
-// InstallKueue registers Workloads and ClusterQueues of Kueue in these versions, without controller and the rest of their schema. Objects are
-// stored in the first version, which stays if it is called again.
+// InstallKueue registers Workloads and ClusterQueues of Kueue in these versions, without controller and the rest of
+// their schema. Objects are stored in the first version, which stays if it is called again.
 func (k *Cluster) InstallKueue(versions ...string) {
 	k.t.Helper()
 	for _, kind := range []string{"Workload", "ClusterQueue"} {
@@ -322,8 +331,9 @@ func (k *Cluster) InstallKueue(versions ...string) {
 		anything := Tree{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 		spec := anything
 		if kind == "Workload" {
-			spec = Tree{"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": Tree{"queueName": Tree{"type": "string"}, "active": Tree{"type": "boolean", "default": true},
-				"priority": Tree{"type": "integer", "format": "int32"}}}
+			spec = Tree{"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+				"properties": Tree{"queueName": Tree{"type": "string"}, "active": Tree{"type": "boolean", "default": true},
+					"priority": Tree{"type": "integer", "format": "int32"}}}
 		}
 		var served []Tree
 		for i, v := range versions {
@@ -335,8 +345,11 @@ func (k *Cluster) InstallKueue(versions ...string) {
 			k.Must(http.MethodPatch, definitions+"/"+name, Tree{"spec": Tree{"versions": served}}, nil)
 		} else {
 			// The group is protected: a definition of it names the review in which it was approved.
-			k.Must(http.MethodPost, definitions, Tree{"metadata": Tree{"name": name, "annotations": Tree{"api-approved.kubernetes.io": "unapproved, for a test"}},
-				"spec": Tree{"group": "kueue.x-k8s.io", "scope": scope, "names": Tree{"kind": kind, "plural": plural, "singular": strings.ToLower(kind), "listKind": kind + "List"}, "versions": served}}, nil)
+			k.Must(http.MethodPost, definitions,
+				Tree{"metadata": Tree{"name": name, "annotations": Tree{"api-approved.kubernetes.io": "unapproved, for a test"}},
+					"spec": Tree{"group": "kueue.x-k8s.io", "scope": scope,
+						"names":    Tree{"kind": kind, "plural": plural, "singular": strings.ToLower(kind), "listKind": kind + "List"},
+						"versions": served}}, nil)
 		}
 	}
 	Happens(k.t, "the kinds of Kueue are there", nil, func() bool {

@@ -9,8 +9,8 @@ import (
 	"clustergym/internal/plain"
 )
 
-// mostRunes is the length at which strings of a log are cut; mostStack is that of the attribute "stack", in bytes, which
-// is no client's.
+// mostRunes is the length at which strings of a log are cut; mostStack is that of the attribute "stack", in bytes,
+// which is no client's.
 const (
 	mostRunes = 200
 	mostStack = 16 << 10

@@ -93,7 +93,9 @@ func TestEveryStringOfALogIsBounded(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(Bounded(slog.NewJSONHandler(&out, nil)))
 	long := strings.Repeat("x", 10_000) + "\n"
-	log.With("with", long).WithGroup("g").Info(long, "s", long, "e", errors.New(long), "any", []string{long}, slog.Group("h", "in", long), "n", 7)
+	log.With("with",
+		long).WithGroup("g").Info(long, "s", long, "e", errors.New(long), "any", []string{long}, slog.Group("h", "in", long),
+		"n", 7)
 	log.Error("panic", "stack", strings.Repeat("main.go:1\n", 10_000))
 	lines := strings.Split(out.String(), "\n")
 	if len(lines[0]) > 6*250+200 || strings.Contains(lines[0], `\n`) || !strings.Contains(lines[0], `"n":7`) {

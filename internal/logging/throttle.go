@@ -18,8 +18,8 @@ type Throttle struct {
 	held   uint64    // not logged since the last line that was
 }
 
-// Warn logs a warning, or only counts it if there were too many in this second. The next line that is logged has the count
-// as "suppressed".
+// Warn logs a warning, or only counts it if there were too many in this second. The next line that is logged has the
+// count as "suppressed".
 func (t *Throttle) Warn(log *slog.Logger, msg string, args ...any) {
 	t.mu.Lock()
 	if now := time.Now(); now.Sub(t.begun) >= time.Second {

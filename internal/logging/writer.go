@@ -14,9 +14,9 @@ const (
 	mostBytes = 1 << 20
 )
 
-// Writer passes what is written to it to another writer, in order, from a goroutine of its own. Its Write never blocks: if
-// the other writer is stuck and the queue is full, what comes is dropped, and the number of dropped lines is logged as soon
-// as the other writer goes on. Its methods are safe for concurrent use.
+// Writer passes what is written to it to another writer, in order, from a goroutine of its own. Its Write never blocks:
+// if the other writer is stuck and the queue is full, what comes is dropped, and the number of dropped lines is logged
+// as soon as the other writer goes on. Its methods are safe for concurrent use.
 type Writer struct {
 	w io.Writer
 
@@ -39,8 +39,8 @@ func NewWriter(w io.Writer) *Writer {
 // Unwrap returns the other writer.
 func (q *Writer) Unwrap() io.Writer { return q.w }
 
-// Write implements io.Writer. One call is one line. Errors of the other writer are not reported, since a program goes on
-// without its log.
+// Write implements io.Writer. One call is one line. Errors of the other writer are not reported, since a program goes
+// on without its log.
 func (q *Writer) Write(p []byte) (int, error) {
 	q.mu.Lock()
 	if q.closed || len(q.queue) >= mostLines || q.bytes+len(p) > mostBytes {

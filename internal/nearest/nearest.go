@@ -48,7 +48,8 @@ func distance(a, b []rune) int {
 	return rows[len(a)%3][len(b)]
 }
 
-// OneOf returns what would have been right in place of name: "one of" and the names, and the one that was probably meant.
+// OneOf returns what would have been right in place of name: "one of" and the names, and the one that was probably
+// meant.
 func OneOf(name string, names []string) string {
 	return "one of " + strings.Join(names, ", ") + Meant(name, names)
 }

@@ -46,7 +46,8 @@ func TestDistance(t *testing.T) {
 
 func TestWhatWouldHaveBeenRight(t *testing.T) {
 	names := []string{"fifo", "sjf"}
-	for name, want := range map[string]string{"sfj": "one of fifo, sjf; did you mean sjf?", "sjf": "one of fifo, sjf", "xyz": "one of fifo, sjf", "": "one of fifo, sjf"} {
+	for name, want := range map[string]string{"sfj": "one of fifo, sjf; did you mean sjf?", "sjf": "one of fifo, sjf",
+		"xyz": "one of fifo, sjf", "": "one of fifo, sjf"} {
 		if got := OneOf(name, names); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}

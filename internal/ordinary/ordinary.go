@@ -1,6 +1,6 @@
 // Package ordinary opens files whose names may come from outside: from a configuration, a model, a task, or a folder
-// that other users can write. Such a name may lead to a pipe, a socket, a terminal or an endless device, so only regular files are
-// opened, the opening waits for no writer, and a read is bounded.
+// that other users can write. Such a name may lead to a pipe, a socket, a terminal or an endless device, so only
+// regular files are opened, the opening waits for no writer, and a read is bounded.
 package ordinary
 
 import (
@@ -71,8 +71,8 @@ func OpenIn(root Root, name string) (*os.File, error) {
 	return file, nil
 }
 
-// Read returns the content of the regular file called name. A file of more than most bytes is an *Error, however it grows
-// while it is read.
+// Read returns the content of the regular file called name. A file of more than most bytes is an *Error, however it
+// grows while it is read.
 func Read(name string, most int64) ([]byte, error) { return ReadIn(everywhere{}, name, most) }
 
 // ReadIn is Read for a name below root.

@@ -35,7 +35,8 @@ func TestPipesSocketsAndDevicesAreRefusedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = root.Close() }()
-	for name, say := range map[string]string{pipe: "a pipe", socket: "a socket", link: "a device", "/dev/zero": "a device"} {
+	for name, say := range map[string]string{pipe: "a pipe", socket: "a socket", link: "a device",
+		"/dev/zero": "a device"} {
 		if _, err := Read(name, 100); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, expected %q", name, err, say)
 		}

@@ -1,5 +1,6 @@
-// Package packed writes files and folders as one stream of bytes for other machines, and takes such streams apart: tar with sorted
-// names and no times, owners or modes, in zstd. Equal content has an equal digest. What is taken apart may come from an enemy.
+// Package packed writes files and folders as one stream of bytes for other machines, and takes such streams apart: tar
+// with sorted names and no times, owners or modes, in zstd. Equal content has an equal digest. What is taken apart may
+// come from an enemy.
 package packed
 
 import (
@@ -24,8 +25,9 @@ import (
 	"clustergym/internal/ordinary"
 )
 
-// The bounds of what is unpacked: more is taken for an attack or an accident. A few megabytes of zeros can be packed into some
-// hundred bytes, but nothing that is worth sending is much more than a hundred times as large as its packed form.
+// The bounds of what is unpacked: more is taken for an attack or an accident. A few megabytes of zeros can be packed
+// into some hundred bytes, but nothing that is worth sending is much more than a hundred times as large as its packed
+// form.
 const (
 	maxFiles    = 1 << 20
 	maxUnpacked = 1 << 40
@@ -137,7 +139,8 @@ func Reader(ctx context.Context, path, kind string, list []Entry) (r io.ReadClos
 	pr, pw := io.Pipe()
 	go func() {
 		pw.CloseWithError(func() error {
-			z, err := zstd.NewWriter(pw, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(4<<20))
+			z, err := zstd.NewWriter(pw, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+				zstd.WithWindowSize(4<<20))
 			if err != nil {
 				return err
 			}
@@ -166,8 +169,8 @@ func (f Full) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Unpack writes packed content to path, which is a folder if kind is Folder, and returns the content's digest. A folder's
-// files replace those of the same names.
+// Unpack writes packed content to path, which is a folder if kind is Folder, and returns the content's digest. A
+// folder's files replace those of the same names.
 func Unpack(r io.Reader, path, kind string) (string, error) {
 	in := &counted{r: r}
 	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
@@ -254,8 +257,8 @@ func fill(f *os.File, content io.Reader) error {
 	return cmp.Or(err, f.Close())
 }
 
-// readTar writes what writeTar wrote into dir. It refuses what writeTar does not write: names that lead out of dir or are out of
-// order, links and devices.
+// readTar writes what writeTar wrote into dir. It refuses what writeTar does not write: names that lead out of dir or
+// are out of order, links and devices.
 func readTar(r io.Reader, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -66,8 +66,10 @@ func TestArchivesThatLeadOutAreRefused(t *testing.T) {
 		{"neither a file nor a folder", []tar.Header{{Name: "a", Linkname: "b", Typeflag: tar.TypeLink}}},
 		{"neither a file nor a folder", []tar.Header{{Name: "a", Typeflag: tar.TypeChar}}},
 		{"neither a file nor a folder", []tar.Header{{Name: "a", Typeflag: tar.TypeFifo}}},
-		{"want names in order, each once", []tar.Header{{Name: "b", Typeflag: tar.TypeReg}, {Name: "a", Typeflag: tar.TypeReg}}},
-		{"want names in order, each once", []tar.Header{{Name: "a", Typeflag: tar.TypeReg}, {Name: "./a", Typeflag: tar.TypeReg}}},
+		{"want names in order, each once",
+			[]tar.Header{{Name: "b", Typeflag: tar.TypeReg}, {Name: "a", Typeflag: tar.TypeReg}}},
+		{"want names in order, each once",
+			[]tar.Header{{Name: "a", Typeflag: tar.TypeReg}, {Name: "./a", Typeflag: tar.TypeReg}}},
 		{"a: ", []tar.Header{{Name: "a", Typeflag: tar.TypeReg}, {Name: "a/b", Typeflag: tar.TypeReg}}},
 	} {
 		dir := t.TempDir()
@@ -85,10 +87,12 @@ func TestArchivesThatLeadOutAreRefused(t *testing.T) {
 	}
 	// A link that is there already leads nowhere either.
 	dir := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "in"), 0o700), os.Symlink(dir, filepath.Join(dir, "in", "out"))); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "in"), 0o700),
+		os.Symlink(dir, filepath.Join(dir, "in", "out"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Unpack(pack(func(w *tar.Writer) { entry(w, tar.Header{Name: "out/x", Typeflag: tar.TypeReg}, "x") }), filepath.Join(dir, "in"), Folder); err == nil || there(filepath.Join(dir, "x")) {
+	if _, err := Unpack(pack(func(w *tar.Writer) { entry(w, tar.Header{Name: "out/x", Typeflag: tar.TypeReg}, "x") }),
+		filepath.Join(dir, "in"), Folder); err == nil || there(filepath.Join(dir, "x")) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Unpack(strings.NewReader("not zstd at all"), filepath.Join(dir, "y"), Folder); err == nil {
@@ -98,7 +102,8 @@ func TestArchivesThatLeadOutAreRefused(t *testing.T) {
 
 func FuzzUnpack(f *testing.F) {
 	dir := f.TempDir()
-	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700), os.WriteFile(filepath.Join(dir, "a", "c"), []byte("hello"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700),
+		os.WriteFile(filepath.Join(dir, "a", "c"), []byte("hello"), 0o600)); err != nil {
 		f.Fatal(err)
 	}
 	list, err := Entries(dir)

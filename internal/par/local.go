@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// Local lends values of which each is used by one goroutine at a time, such as an environment and what plays in it. It makes one when
-// none is free and keeps what comes back. Results must not depend on which of the values is lent. Safe for concurrent use.
+// Local lends values of which each is used by one goroutine at a time, such as an environment and what plays in it. It
+// makes one when none is free and keeps what comes back. Results must not depend on which of the values is lent. Safe
+// for concurrent use.
 type Local[T any] struct {
 	Make func() (T, error)
 

@@ -121,7 +121,8 @@ func TestCancellationStopsAndIsReported(t *testing.T) {
 		if n := calls.Load(); !errors.Is(err, context.Canceled) || n == 1_000_000 {
 			t.Errorf("%d workers: %d calls, error %v", workers, n, err)
 		}
-		if err := For(c, workers, 3, func(int, int) error { return errors.New("was called") }); !errors.Is(err, context.Canceled) {
+		if err := For(c, workers, 3, func(int, int) error { return errors.New("was called") }); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("%d workers, cancelled before: error %v", workers, err)
 		}
 		if err := For(c, workers, 0, nil); err != nil {

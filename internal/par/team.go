@@ -9,10 +9,11 @@ import (
 )
 
 // Team runs one call after the other on the same goroutines, which live until Close. Each worker begins with a block of
-// indices of its own, the same in every call of the same size, so what the work on an index touches stays in the caches of
-// one processor. A worker that has done its block takes indices from the end of the block of another that stands still, as
-// in a long piece of work: taking an index from one that goes on costs more than waiting, because what the work touches then
-// moves from cache to cache. A Team does not allocate in steady state. Its methods must not be called concurrently.
+// indices of its own, the same in every call of the same size, so what the work on an index touches stays in the caches
+// of one processor. A worker that has done its block takes indices from the end of the block of another that stands
+// still, as in a long piece of work: taking an index from one that goes on costs more than waiting, because what the
+// work touches then moves from cache to cache. A Team does not allocate in steady state. Its methods must not be called
+// concurrently.
 type Team struct {
 	// Of the current call. They are written before blocks, and read after an index has been taken from there. Nothing in
 	// their cache lines is written while the call lasts.
@@ -33,9 +34,9 @@ type Team struct {
 	wg    sync.WaitGroup
 }
 
-// block is what is left of a worker's indices: from part (the low 16 bits) up to, not including, the part in the next 16
-// bits. The high 32 bits are the number of the call, so that a worker that was held up cannot take part in the next call
-// unnoticed. The blocks of two workers are on different cache lines.
+// block is what is left of a worker's indices: from part (the low 16 bits) up to, not including, the part in the next
+// 16 bits. The high 32 bits are the number of the call, so that a worker that was held up cannot take part in the next
+// call unnoticed. The blocks of two workers are on different cache lines.
 type block struct {
 	parts  atomic.Uint64
 	asleep atomic.Bool
@@ -55,7 +56,8 @@ const (
 	// yieldEvery is how many of these looks are between two in which other goroutines may run.
 	yieldEvery = 1024
 	// stillness is how often a worker without work looks at a block before it believes that its worker stands still: some
-	// 5 µs. Between two looks it is idle for glance rounds, because every look takes the block's cache line from its worker.
+	// 5 µs. Between two looks it is idle for glance rounds, because every look takes the block's cache line from its
+	// worker.
 	stillness = 25
 	glance    = 200
 	// mostWorkers keeps the number of parts within 16 bits.
@@ -68,9 +70,9 @@ const (
 // NewTeam returns a team without goroutines; calls start them.
 func NewTeam() *Team { return &Team{done: make(chan struct{}, 1)} }
 
-// Run calls fn(worker, i) once for every i in [0, n), on at most workers goroutines with the caller's, and waits for all of
-// them. worker is in [0, workers), and no two calls with the same worker overlap. When ctx ends, Run starts no further calls
-// and returns its error.
+// Run calls fn(worker, i) once for every i in [0, n), on at most workers goroutines with the caller's, and waits for
+// all of them. worker is in [0, workers), and no two calls with the same worker overlap. When ctx ends, Run starts no
+// further calls and returns its error.
 func (t *Team) Run(ctx context.Context, workers, n int, fn func(worker, i int)) error {
 	workers = min(workers, n, mostWorkers)
 	if workers < 2 {
@@ -163,8 +165,8 @@ func (t *Team) stay(w int, b *block, seen uint32) {
 	}
 }
 
-// look waits a while for the next call, and reports whether it has come. Its patience counts from the end of the present
-// one. Where there are more workers than processors, a worker that waits would keep another from its work.
+// look waits a while for the next call, and reports whether it has come. Its patience counts from the end of the
+// present one. Where there are more workers than processors, a worker that waits would keep another from its work.
 func (t *Team) look(seen uint32) bool {
 	if t.crowded() {
 		return false
@@ -186,8 +188,8 @@ func (t *Team) look(seen uint32) bool {
 // crowded reports whether there are more workers than processors.
 func (t *Team) crowded() bool { return len(t.blocks) > runtime.GOMAXPROCS(0) }
 
-// work does parts of w's own block, then those of others, until the call has none. If the call has ended meanwhile, there
-// are none: active may then be that of the next call, but no part is of this one.
+// work does parts of w's own block, then those of others, until the call has none. If the call has ended meanwhile,
+// there are none: active may then be that of the next call, but no part is of this one.
 func (t *Team) work(w int, call uint32) {
 	active := int(t.active.Load())
 	if w >= active {
@@ -225,8 +227,8 @@ func (t *Team) count(w, did int) {
 	}
 }
 
-// still waits until b's worker has stood still for a while, and returns the part at which it stands; ok is false if nothing of
-// the block is left.
+// still waits until b's worker has stood still for a while, and returns the part at which it stands; ok is false if
+// nothing of the block is left.
 func (t *Team) still(b *block, call uint32) (from uint16, ok bool) {
 	crowded := t.crowded()
 	for looks := 0; ; looks++ {

@@ -77,7 +77,8 @@ func TestATeamHelpsTheSlow(t *testing.T) {
 			others.Add(1)
 			return
 		}
-		for end := time.Now().Add(20 * time.Second); others.Load() < 39; runtime.Gosched() { // index 0 ends last, so somebody else has done its worker's block
+		// index 0 ends last, so somebody else has done its worker's block
+		for end := time.Now().Add(20 * time.Second); others.Load() < 39; runtime.Gosched() {
 			if time.Now().After(end) {
 				t.Error("nobody has done the rest")
 				return

@@ -1,5 +1,5 @@
-// Command parts prints the packages that a part of make test looks at, so that no part compiles and runs what cannot show it a
-// fault, and a new package is in the right ones by itself.
+// Command parts prints the packages that a part of make test looks at, so that no part compiles and runs what cannot
+// show it a fault, and a new package is in the right ones by itself.
 //
 //	go run ./internal/parts race                two goroutines can meet in the tests
 //	go run ./internal/parts tag invariants      a file of the package, or of one that its tests link, has this build tag

@@ -36,7 +36,8 @@ func TestPackagesWhoseGoroutinesCanMeet(t *testing.T) {
 		what, code, test string
 		want             bool
 	}{
-		{"plain", "package a\nimport \"fmt\"\nvar _ = fmt.Sprint", "package a\nimport \"testing\"\nfunc TestA(t *testing.T) { t.Log() }", false},
+		{"plain", "package a\nimport \"fmt\"\nvar _ = fmt.Sprint",
+			"package a\nimport \"testing\"\nfunc TestA(t *testing.T) { t.Log() }", false},
 		{"the words in a comment", "package a\n// go func() is started, t.Parallel() too\n", "", false},
 		{"a go statement in a test", "package a", "package a\nfunc f() { go f() }", true},
 		{"a go statement in the code", "package a\nfunc f() { go f() }", "", true},
@@ -67,11 +68,14 @@ func TestPackagesThatATagChanges(t *testing.T) {
 		{"none", []pkg{described(t, "a", "//go:build linux\n\npackage a\n", "")}, nil},
 		{"a comment that looks like one", []pkg{described(t, "a", "package a\n//go:build invariants\n", "")}, nil},
 		{"its code", []pkg{described(t, "a", checked, ""), described(t, "b", "package b", "")}, []string{"a"}},
-		{"the other side of it", []pkg{described(t, "a", "//go:build !invariants || race\n\npackage a\n", "")}, []string{"a"}},
-		{"its tests alone", []pkg{described(t, "a", "package a", checked), described(t, "b", "package b\nimport \"a\"", "")}, []string{"a"}},
+		{"the other side of it", []pkg{described(t, "a", "//go:build !invariants || race\n\npackage a\n", "")},
+			[]string{"a"}},
+		{"its tests alone", []pkg{described(t, "a", "package a", checked), described(t, "b", "package b\nimport \"a\"", "")},
+			[]string{"a"}},
 		{"what it links", []pkg{
 			described(t, "d", "package d", "package d\nimport \"c\""), described(t, "c", "package c\nimport \"b\"", ""),
-			described(t, "b", "package b\nimport \"a\"", ""), described(t, "a", checked, ""), described(t, "e", "package e", "package e\nimport \"d\""),
+			described(t, "b", "package b\nimport \"a\"",
+				""), described(t, "a", checked, ""), described(t, "e", "package e", "package e\nimport \"d\""),
 		}, []string{"a", "b", "c", "d"}},
 	} {
 		if got := tagged(c.pkgs, "invariants"); !slices.Equal(got, c.want) {
@@ -121,9 +125,12 @@ func TestPartsOfThisModule(t *testing.T) {
 		args      string
 		with, not []string
 	}{
-		{"race", []string{"internal/par", "env/vec", "bridge/server", "agents/ppo", "cmd/gymctl/internal/operate", "env/jobselect", "traces"}, []string{"simulator/dag", "traces/swf", "env/reward"}},
-		{"tag invariants", []string{"simulator/sim", "simulator/schedulers", "env/jobselect"}, []string{"bridge/wire", "nets/kernel", "traces/swf"}},
-		{"vet windows/amd64", []string{"cmd/gymctl/internal/operate", "bridge/handle", "internal/durable"}, []string{"simulator/dag", "nets/layer"}},
+		{"race", []string{"internal/par", "env/vec", "bridge/server", "agents/ppo", "cmd/gymctl/internal/operate",
+			"env/jobselect", "traces"}, []string{"simulator/dag", "traces/swf", "env/reward"}},
+		{"tag invariants", []string{"simulator/sim", "simulator/schedulers", "env/jobselect"},
+			[]string{"bridge/wire", "nets/kernel", "traces/swf"}},
+		{"vet windows/amd64", []string{"cmd/gymctl/internal/operate", "bridge/handle", "internal/durable"},
+			[]string{"simulator/dag", "nets/layer"}},
 	} {
 		got, err := choose(strings.Fields(c.args))
 		if err != nil {
@@ -142,8 +149,8 @@ func TestPartsOfThisModule(t *testing.T) {
 	}
 }
 
-// make cross leaves macOS on x86-64 out: each package is there what it is on macOS with another processor, or on this processor with
-// another system, and both are compiled.
+// make cross leaves macOS on x86-64 out: each package is there what it is on macOS with another processor, or on this
+// processor with another system, and both are compiled.
 func TestMacOSOnX86IsMadeOfOthers(t *testing.T) {
 	in(t)
 	names := map[string]map[string][]string{}

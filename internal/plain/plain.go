@@ -1,6 +1,6 @@
-// Package plain makes texts of others safe to show: names of jobs, users and tasks, messages of programs, cells of tables.
-// A terminal obeys the control characters in what is printed, so that a job's name could move the cursor, change the
-// title or hide a line; marks that change the direction of text make a line look like another one.
+// Package plain makes texts of others safe to show: names of jobs, users and tasks, messages of programs, cells of
+// tables. A terminal obeys the control characters in what is printed, so that a job's name could move the cursor,
+// change the title or hide a line; marks that change the direction of text make a line look like another one.
 package plain
 
 import (

@@ -1,5 +1,5 @@
-// Package recorded opens recorded data in tests: real traces, and results of other programs. The data is in the folder shared
-// beside the checkout, of which it is no part, so a test that needs it is skipped where it is missing.
+// Package recorded opens recorded data in tests: real traces, and results of other programs. The data is in the folder
+// shared beside the checkout, of which it is no part, so a test that needs it is skipped where it is missing.
 package recorded
 
 import (
@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// Path returns the path of name, a slash-separated path in the folder of recorded data. It skips the test if the folder that
-// name is in does not exist. Whether name itself exists is not looked at.
+// Path returns the path of name, a slash-separated path in the folder of recorded data. It skips the test if the folder
+// that name is in does not exist. Whether name itself exists is not looked at.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	root, err := os.Getwd()
@@ -42,8 +42,8 @@ func Path(t testing.TB, name string) string {
 	return path
 }
 
-// Open returns the contents of the recorded file name, unpacked if it ends in .gz. A file that its folder does not have fails
-// the test. The file is closed when the test ends.
+// Open returns the contents of the recorded file name, unpacked if it ends in .gz. A file that its folder does not have
+// fails the test. The file is closed when the test ends.
 func Open(t testing.TB, name string) io.Reader {
 	t.Helper()
 	f, err := os.Open(Path(t, name))
@@ -65,7 +65,8 @@ func Open(t testing.TB, name string) io.Reader {
 	return z
 }
 
-// Rows returns the rows of the recorded CSV name, each by the names of its columns. A table without rows fails the test.
+// Rows returns the rows of the recorded CSV name, each by the names of its columns. A table without rows fails the
+// test.
 func Rows(t testing.TB, name string) []map[string]string {
 	t.Helper()
 	all, err := csv.NewReader(Open(t, name)).ReadAll()

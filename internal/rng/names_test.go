@@ -17,10 +17,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-// The names of streams decide what every seed draws, so they stay when packages move and functions are renamed. This test reads
-// the sources of the module and collects what is passed as a name to Stream, Source, Seed and Hash, and to functions that pass
-// a parameter on to one of those. Parts that are known only when the program runs are written as {}. Beside each whole name
-// stands the first number of its stream under seed 1.
+// The names of streams decide what every seed draws, so they stay when packages move and functions are renamed. This
+// test reads the sources of the module and collects what is passed as a name to Stream, Source, Seed and Hash, and to
+// functions that pass a parameter on to one of those. Parts that are known only when the program runs are written as
+// {}. Beside each whole name stands the first number of its stream under seed 1.
 func TestNamesOfStreamsStay(t *testing.T) {
 	m := readModule(t, filepath.Join("..", ".."))
 	m.findWrappers()
@@ -75,7 +75,8 @@ type file struct {
 // readModule parses the module in dir.
 func readModule(t *testing.T, dir string) *module {
 	t.Helper()
-	m := &module{consts: map[string]string{}, takes: map[string]int{"rng.Stream": 1, "rng.Source": 1, "rng.Seed": 2, "rng.Hash": 0}}
+	m := &module{consts: map[string]string{},
+		takes: map[string]int{"rng.Stream": 1, "rng.Source": 1, "rng.Seed": 2, "rng.Hash": 0}}
 	set := token.NewFileSet()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()

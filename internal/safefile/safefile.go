@@ -1,5 +1,5 @@
-// Package safefile replaces files atomically, so that a crash leaves the old or the new contents, and locks folders for one
-// process.
+// Package safefile replaces files atomically, so that a crash leaves the old or the new contents, and locks folders for
+// one process.
 package safefile
 
 import (
@@ -17,9 +17,9 @@ import (
 // ErrLocked is returned by Lock if another process has locked the folder.
 var ErrLocked = lock.ErrHeld
 
-// Lock locks the folder dir for this process, until unlock is called or the process ends in any way. It returns ErrLocked if
-// another process has the lock. The lock is advisory: it stops only processes that call Lock. On a file system or a system
-// without locks it stops none.
+// Lock locks the folder dir for this process, until unlock is called or the process ends in any way. It returns
+// ErrLocked if another process has the lock. The lock is advisory: it stops only processes that call Lock. On a file
+// system or a system without locks it stops none.
 func Lock(dir string) (unlock func(), err error) {
 	unlock, err = lock.Folder(dir)
 	if p, ok := errors.AsType[*os.PathError](err); ok && p.Op == "lock" {
@@ -36,9 +36,9 @@ func Aside(name string) string {
 	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".new")
 }
 
-// Write replaces the contents of a file, or creates it. It writes a complete file at Aside(name), syncs it to disk and renames
-// it, so that a crash leaves the old or the new contents. It outlasts a moment without file descriptors. After another error,
-// such as a full disk, the old contents are there, and Write can be called again.
+// Write replaces the contents of a file, or creates it. It writes a complete file at Aside(name), syncs it to disk and
+// renames it, so that a crash leaves the old or the new contents. It outlasts a moment without file descriptors. After
+// another error, such as a full disk, the old contents are there, and Write can be called again.
 func Write(name string, data []byte) error {
 	return shortage.Files(func() error { return write(name, data) })
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Reserve holds open files, to be closed when descriptors are short. The zero value holds none. Its methods are safe for
-// concurrent use.
+// Reserve holds open files, to be closed when descriptors are short. The zero value holds none. Its methods are safe
+// for concurrent use.
 type Reserve struct {
 	mu     sync.Mutex
 	size   int

@@ -1,5 +1,5 @@
-// Package shortage outlasts what a machine lacks for a while: file descriptors, which connections of strangers can take,
-// and space on a disk, which its owner can make. Work of hours must not end by either.
+// Package shortage outlasts what a machine lacks for a while: file descriptors, which connections of strangers can
+// take, and space on a disk, which its owner can make. Work of hours must not end by either.
 package shortage
 
 import (
@@ -31,12 +31,13 @@ func OfSpace(err error) bool { return is(err, full) }
 
 // passing are errors of accepting a connection that concern this connection or a shortage, and not the listener.
 var passing = []error{
-	syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.ECONNRESET, syscall.EPROTO,
+	syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.ECONNRESET,
+	syscall.EPROTO,
 	syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTUNREACH, // Linux returns what has befallen the new connection
 }
 
-// Passing reports whether an error of accepting a connection leaves the listener as it was, so that the next attempt may
-// succeed.
+// Passing reports whether an error of accepting a connection leaves the listener as it was, so that the next attempt
+// may succeed.
 func Passing(err error) bool { return is(err, passing) }
 
 func is(err error, causes []error) bool {

@@ -94,7 +94,8 @@ func TestAFullDiskIsWaitedFor(t *testing.T) {
 		if err := w.Do("the checkpoint", failing(5, err)); err != nil {
 			t.Errorf("%v", err)
 		}
-		if len(n.list) != 2 || !strings.Contains(n.list[0], "the checkpoint cannot be written, the disk is full") || n.list[1] != "the checkpoint is written: there is space again" {
+		if len(n.list) != 2 || !strings.Contains(n.list[0], "the checkpoint cannot be written, the disk is full") ||
+			n.list[1] != "the checkpoint is written: there is space again" {
 			t.Errorf("%v: %q", err, n.list)
 		}
 	}

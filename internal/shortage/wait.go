@@ -10,8 +10,8 @@ import (
 // look is how often a writer looks whether a full disk has space again.
 const look = time.Second
 
-// Wait has what it takes to outlast a full disk: a context that ends the waiting, and a way to tell the user. A nil *Wait
-// waits for descriptors alone. Its methods are safe for concurrent use.
+// Wait has what it takes to outlast a full disk: a context that ends the waiting, and a way to tell the user. A nil
+// *Wait waits for descriptors alone. Its methods are safe for concurrent use.
 type Wait struct {
 	ctx  context.Context
 	say  func(format string, args ...any)
@@ -41,7 +41,8 @@ func (w *Wait) Do(what string, f func() error) error {
 		}
 		if !told {
 			told = true
-			w.say("%s cannot be written, the disk is full (%v): this process waits until there is space; Ctrl-C ends it", what, err)
+			w.say("%s cannot be written, the disk is full (%v): this process waits until there is space; Ctrl-C ends it", what,
+				err)
 		}
 		select {
 		case <-w.ctx.Done():

@@ -1,8 +1,9 @@
 //go:build linux
 
-// Package slurmtest starts a Slurm of a test's own on this machine, without systemd, cgroups or rights: munged, a controller and
-// nodes whose GPUs are empty files. All files are in one folder, and everything ends with the test. Debian has what it needs in
-// slurmctld, slurmd, slurm-client and munge; slurmd -N, which runs several nodes on a machine, must be built in.
+// Package slurmtest starts a Slurm of a test's own on this machine, without systemd, cgroups or rights: munged, a
+// controller and nodes whose GPUs are empty files. All files are in one folder, and everything ends with the test.
+// Debian has what it needs in slurmctld, slurmd, slurm-client and munge; slurmd -N, which runs several nodes on a
+// machine, must be built in.
 package slurmtest
 
 import (
@@ -83,7 +84,8 @@ func Start(t testing.TB, o Options) *Cluster {
 		t.Fatal(err)
 	}
 	c.write(o)
-	c.Sh("mungekey --create --keyfile=munge.key && munged --key-file=$PWD/munge.key --socket=$PWD/munge.socket --pid-file=$PWD/munge.pid --log-file=$PWD/munge.log --seed-file=$PWD/munge.seed")
+	c.Sh("mungekey --create --keyfile=munge.key && munged --key-file=$PWD/munge.key --socket=$PWD/munge.socket " +
+		"--pid-file=$PWD/munge.pid --log-file=$PWD/munge.log --seed-file=$PWD/munge.seed")
 	if o.Accounting {
 		c.account()
 	}
@@ -159,7 +161,8 @@ StorageLoc=acct
 `, c.Dir, port, me.Username))
 	}
 	for _, n := range o.Nodes {
-		fmt.Fprintf(&conf, "NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=64 RealMemory=64000 Gres=gpu:%s:%d\n", n.Name, host, FreePort(c.t), n.Type, n.GPUs)
+		fmt.Fprintf(&conf, "NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=64 RealMemory=64000 Gres=gpu:%s:%d\n",
+			n.Name, host, FreePort(c.t), n.Type, n.GPUs)
 		fmt.Fprintf(&gres, "NodeName=%s AutoDetect=off Name=gpu Type=%s File=%s/gpu[0-%d]\n", n.Name, n.Type, c.Dir, n.GPUs-1)
 		for i := range n.GPUs {
 			c.file(fmt.Sprintf("gpu%d", i), "")
@@ -193,11 +196,14 @@ func (c *Cluster) account() {
 	c.Sh(`mariadb-install-db --no-defaults --user=$(id -un) --datadir=$PWD/db --auth-root-authentication-method=normal --skip-test-db >mdb.log 2>&1
 mariadbd --no-defaults --user=$(id -un) --datadir=$PWD/db --socket=$PWD/db.sock --skip-networking --pid-file=$PWD/mariadb.pid --innodb-buffer-pool-size=64M >mariadbd.log 2>&1 &`)
 	c.Eventually("the database answers", func() bool {
-		return strings.Contains(c.Sh("mariadb --no-defaults -S $PWD/db.sock -u root -e \"create user if not exists 'slurm'@'localhost'; grant all on *.* to 'slurm'@'localhost'; select 'it is'\" 2>&1 || true"), "it is")
+		return strings.Contains(
+			c.Sh("mariadb --no-defaults -S $PWD/db.sock -u root -e \"create user if not exists 'slurm'@'localhost'; grant all "+
+				"on *.* to 'slurm'@'localhost'; select 'it is'\" 2>&1 || true"), "it is")
 	})
 	c.Sh("slurmdbd")
 	c.Eventually("slurmdbd answers", func() bool {
-		return strings.Contains(c.Sh("sacctmgr -i add cluster private 2>&1; sacctmgr -n -P show cluster format=cluster 2>&1 || true"), "\nprivate\n")
+		return strings.Contains(
+			c.Sh("sacctmgr -i add cluster private 2>&1; sacctmgr -n -P show cluster format=cluster 2>&1 || true"), "\nprivate\n")
 	})
 	c.Sh("sacctmgr -i add account lab && sacctmgr -i add user $(id -un) account=lab")
 }
@@ -229,7 +235,8 @@ func (c *Cluster) Eventually(what string, holds func() bool) {
 	}
 }
 
-// Kill ends the controller at once, as a crash does: what it was told in the last seconds is lost. Revive starts it again.
+// Kill ends the controller at once, as a crash does: what it was told in the last seconds is lost. Revive starts it
+// again.
 func (c *Cluster) Kill() {
 	c.t.Helper()
 	c.end("slurmctld", syscall.SIGKILL)
@@ -289,8 +296,9 @@ func (c *Cluster) stop(o Options) {
 	_ = os.RemoveAll(c.Dir)
 }
 
-// ports are the three hundred ports of this process: it listens on the first of them as long as it lives, so that tests of another package,
-// which run beside, take others. They lie below those that the kernel gives to outgoing connections.
+// ports are the three hundred ports of this process: it listens on the first of them as long as it lives, so that tests
+// of another package, which run beside, take others. They lie below those that the kernel gives to outgoing
+// connections.
 var ports struct {
 	sync.Mutex
 	claim net.Listener

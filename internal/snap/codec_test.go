@@ -48,7 +48,8 @@ func TestACodecReadsWhatItHasAppended(t *testing.T) {
 	if err := r.Done(); err != nil {
 		t.Fatal(err)
 	}
-	if got.a != 7 || got.f != -0.5 || !got.yes || string(got.b) != "abc" || got.i != -1<<40 || got.k != -3 || !slices.Equal(got.list, s.list) {
+	if got.a != 7 || got.f != -0.5 || !got.yes || string(got.b) != "abc" || got.i != -1<<40 || got.k != -3 ||
+		!slices.Equal(got.list, s.list) {
 		t.Errorf("read %+v", got)
 	}
 }

@@ -53,8 +53,8 @@ func Describe(seed uint64, s Sample) Statistic {
 	}
 }
 
-// Paired compares policy A with B on the same windows. A negative difference means that A is lower, which is better for every
-// metric except utilisations.
+// Paired compares policy A with B on the same windows. A negative difference means that A is lower, which is better for
+// every metric except utilisations.
 type Paired struct {
 	A          string     `json:"a"`
 	B          string     `json:"b"`
@@ -66,8 +66,8 @@ type Paired struct {
 	Ties       int        `json:"ties"`
 }
 
-// Compare returns the comparison of policies a and b, whose samples have the same windows. seed is the seed of the interval.
-// Of two values in a window the lower one wins, or the higher one if higherIsBetter is true.
+// Compare returns the comparison of policies a and b, whose samples have the same windows. seed is the seed of the
+// interval. Of two values in a window the lower one wins, or the higher one if higherIsBetter is true.
 func Compare(seed uint64, nameA, nameB, metric string, a, b Sample, higherIsBetter bool) Paired {
 	p := Paired{A: nameA, B: nameB, Metric: metric}
 	perA, perB := a.perWindow(), b.perWindow()
@@ -92,10 +92,10 @@ func Compare(seed uint64, nameA, nameB, metric string, a, b Sample, higherIsBett
 	return p
 }
 
-// CompareRuns compares several runs a [run][window] of one agent with policy b on the same windows. Difference and wins are
-// those of the runs' mean. Each resample of the interval draws runs with replacement and, apart from them, windows, which are
-// the same for all drawn runs (the pigeonhole bootstrap of Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics
-// 1(2)): it covers what other runs and other windows might have given.
+// CompareRuns compares several runs a [run][window] of one agent with policy b on the same windows. Difference and wins
+// are those of the runs' mean. Each resample of the interval draws runs with replacement and, apart from them, windows,
+// which are the same for all drawn runs (the pigeonhole bootstrap of Owen 2007, "The pigeonhole bootstrap", Annals of
+// Applied Statistics 1(2)): it covers what other runs and other windows might have given.
 func CompareRuns(seed uint64, nameA, nameB, metric string, a Sample, b []float64, higherIsBetter bool) Paired {
 	p := Compare(seed, nameA, nameB, metric, Sample{a.perWindow()}, Sample{b}, higherIsBetter)
 	r := rand.New(rng.Source(seed, "bootstrap/runs"))

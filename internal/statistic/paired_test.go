@@ -28,15 +28,16 @@ func TestPairedDifference(t *testing.T) {
 	}
 }
 
-// The interval of runs that differ, on windows that do not, is that of drawing runs: of two at −50 % and +50 % it spans both.
-// Windows that differ widen it; a run or a window alone has no spread of its own.
+// The interval of runs that differ, on windows that do not, is that of drawing runs: of two at −50 % and +50 % it spans
+// both. Windows that differ widen it; a run or a window alone has no spread of its own.
 func TestRunsAreDrawnApartFromWindows(t *testing.T) {
 	rival := []float64{4, 4, 4, 4}
 	p := CompareRuns(1, "a", "b", "jct_s", Sample{{2, 2, 2, 2}, {6, 6, 6, 6}}, rival, false)
 	if p.Difference != 0 || p.CI95 != [2]float64{-50, 50} || p.Ties != 4 {
 		t.Errorf("two runs: %+v", p)
 	}
-	if p := CompareRuns(1, "a", "b", "jct_s", Sample{{2, 2, 2, 2}}, rival, false); p.Difference != -50 || p.CI95 != [2]float64{-50, -50} || p.Wins != 4 {
+	if p := CompareRuns(1, "a", "b", "jct_s", Sample{{2, 2, 2, 2}}, rival, false); p.Difference != -50 ||
+		p.CI95 != [2]float64{-50, -50} || p.Wins != 4 {
 		t.Errorf("one run on equal windows: %+v", p)
 	}
 	// One run, on windows whose ratio is 1 or 2: every share of them is drawn.
@@ -45,7 +46,8 @@ func TestRunsAreDrawnApartFromWindows(t *testing.T) {
 		t.Errorf("two windows: %+v", p)
 	}
 	// Runs drawn together see the same windows. A rival that equals their mean in every window therefore differs by 0.
-	if p := CompareRuns(1, "a", "b", "jct_s", Sample{{1, 100}, {1, 100}}, []float64{1, 100}, false); p.CI95 != [2]float64{0, 0} {
+	if p := CompareRuns(1, "a", "b", "jct_s", Sample{{1, 100}, {1, 100}}, []float64{1, 100}, false); p.CI95 !=
+		[2]float64{0, 0} {
 		t.Errorf("the rival itself: %+v", p)
 	}
 }

@@ -15,8 +15,9 @@ import (
 // Draws is the number of resamples of every interval.
 const Draws = 10_000
 
-// IQM returns the interquartile mean: the mean without the lowest and the highest quarter of values (Agarwal et al., NeurIPS
-// 2021). If a quarter is not a whole number of values, the values at its edge count in part. It returns NaN without values.
+// IQM returns the interquartile mean: the mean without the lowest and the highest quarter of values (Agarwal et al.,
+// NeurIPS 2021). If a quarter is not a whole number of values, the values at its edge count in part. It returns NaN
+// without values.
 func IQM(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -52,7 +53,8 @@ func Mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// GeometricMean returns the exponential of the mean logarithm. Every value must be above 0. It returns NaN without values.
+// GeometricMean returns the exponential of the mean logarithm. Every value must be above 0. It returns NaN without
+// values.
 func GeometricMean(v []float64) float64 {
 	if len(v) == 0 {
 		return math.NaN()
@@ -64,8 +66,8 @@ func GeometricMean(v []float64) float64 {
 	return math.Exp(sum / float64(len(v)))
 }
 
-// Quantile returns the quantile q of sorted values, of which there must be at least one. It interpolates linearly between
-// order statistics.
+// Quantile returns the quantile q of sorted values, of which there must be at least one. It interpolates linearly
+// between order statistics.
 func Quantile(v []float64, q float64) float64 {
 	x := q * float64(len(v)-1)
 	i := int(x)
@@ -75,15 +77,16 @@ func Quantile(v []float64, q float64) float64 {
 	return v[i] + (x-float64(i))*(v[i+1]-v[i])
 }
 
-// Draw is one unit of a resample, such as a window of the workload. Seed chooses among the seeds of a policy with several.
+// Draw is one unit of a resample, such as a window of the workload. Seed chooses among the seeds of a policy with
+// several.
 type Draw struct {
 	Unit int
 	Seed uint64
 }
 
-// Bootstrap returns the 95 % percentile interval of stat over resamples of the units. In each resample, drawn[i] holds the
-// unit at place i and a number for choosing among seeds. The numbers come from the stream called name, so that two calls
-// with equal seed, name and units resample alike.
+// Bootstrap returns the 95 % percentile interval of stat over resamples of the units. In each resample, drawn[i] holds
+// the unit at place i and a number for choosing among seeds. The numbers come from the stream called name, so that two
+// calls with equal seed, name and units resample alike.
 func Bootstrap(seed uint64, name string, units int, stat func(drawn []Draw) float64) [2]float64 {
 	r := rand.New(rng.Source(seed, "bootstrap/"+name))
 	drawn := make([]Draw, units)
@@ -98,8 +101,8 @@ func Bootstrap(seed uint64, name string, units int, stat func(drawn []Draw) floa
 	return [2]float64{Quantile(out, .025), Quantile(out, .975)}
 }
 
-// Difference returns the mean difference of a and b, which have a value for each of the same units, with its 95 % bootstrap
-// interval. seed and name are those of Bootstrap.
+// Difference returns the mean difference of a and b, which have a value for each of the same units, with its 95 %
+// bootstrap interval. seed and name are those of Bootstrap.
 func Difference(seed uint64, name string, a, b []float64) (mean float64, ci [2]float64) {
 	d := make([]float64, len(a))
 	for i := range d {

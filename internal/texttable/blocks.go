@@ -2,10 +2,10 @@ package texttable
 
 import "io"
 
-// WriteBlocks is Write for tables that keep all their columns. A table that is wider than width is written as several blocks, one below
-// the other, each with the first left columns and as many of the others as fit. with reports whether column i must stand in the
-// same block as the one before it, if both fit. No line is longer than width. A column that does not even fit beside the labels
-// alone is left out, as by Write.
+// WriteBlocks is Write for tables that keep all their columns. A table that is wider than width is written as several
+// blocks, one below the other, each with the first left columns and as many of the others as fit. with reports whether
+// column i must stand in the same block as the one before it, if both fit. No line is longer than width. A column that
+// does not even fit beside the labels alone is left out, as by Write.
 func WriteBlocks(w io.Writer, width int, header []string, rows [][]string, left int, with func(i int) bool) error {
 	t := newTable(header, rows, left) // with one unit a column, also for those of different blocks
 	if t.natural() <= width {

@@ -20,9 +20,9 @@ func Short(s string, width int) string {
 	return string(r[:head]) + "…" + string(r[len(r)-(width-head-1):])
 }
 
-// Wrapped breaks the lines of s between words so that none has more than width characters, 0 = any number. What follows of
-// a line is indented to the text behind its first two blanks, as under a label, or like the line itself. Only a word that
-// is longer than width is broken.
+// Wrapped breaks the lines of s between words so that none has more than width characters, 0 = any number. What follows
+// of a line is indented to the text behind its first two blanks, as under a label, or like the line itself. Only a word
+// that is longer than width is broken.
 func Wrapped(s string, width int) string {
 	if width <= 0 || utf8.RuneCountInString(s) <= width {
 		return s
@@ -43,8 +43,8 @@ func Wrapped(s string, width int) string {
 	return first + strings.Join(rest, "\n"+strings.Repeat(" ", indent))
 }
 
-// hanging returns the number of characters up to the text behind a label: behind the first run of two or more blanks, or
-// the indentation.
+// hanging returns the number of characters up to the text behind a label: behind the first run of two or more blanks,
+// or the indentation.
 func hanging(s string) int {
 	r := []rune(s)
 	i := 0

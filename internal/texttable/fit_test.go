@@ -101,7 +101,8 @@ quickstart   the run that gymctl train makes
              without a file
 bandit-maml  a bandit
 `
-	if got := s.String(); got != strings.ReplaceAll(want, "---------------------------------\n", "-------------------------------\n") {
+	if got := s.String(); got != strings.ReplaceAll(want, "---------------------------------\n",
+		"-------------------------------\n") {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -112,7 +113,8 @@ func TestShortKeepsBothEnds(t *testing.T) {
 		width int
 		want  string
 	}{
-		{"fifo+strict", 11, "fifo+strict"}, {"fifo+strict", 10, "fifo+…rict"}, {"fifo+strict", 3, "f…t"}, {"größe", 4, "gr…e"}, {"ab", 1, "a"}, {"ab", 0, ""},
+		{"fifo+strict", 11, "fifo+strict"}, {"fifo+strict", 10, "fifo+…rict"}, {"fifo+strict", 3, "f…t"},
+		{"größe", 4, "gr…e"}, {"ab", 1, "a"}, {"ab", 0, ""},
 	} {
 		if got := Short(c.s, c.width); got != c.want {
 			t.Errorf("%q in %d: %q, want %q", c.s, c.width, got, c.want)
@@ -133,7 +135,8 @@ func TestSentencesFitAPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"workload   synth:philly", "           (seed 1): 200", "           jobs, sha256", "           abc", "", "IQM over windows with", "its interval. Two words.",
+		"workload   synth:philly", "           (seed 1): 200", "           jobs, sha256", "           abc", "",
+		"IQM over windows with", "its interval. Two words.",
 		"  indented text that is", "  long", "x", "",
 	}
 	if got := strings.Split(b.String(), "\n"); !slices.Equal(got, want) {

@@ -45,14 +45,14 @@ func (w *wide) Width() int { return w.width }
 // gap is the number of blanks between two columns.
 const gap = 2
 
-// Write writes rows below header, with two blanks between columns. The first left columns are aligned left, the others right.
-// Every row must have as many cells as header. Cells are cleaned (package plain), since a name of others may hold what a
-// terminal obeys, and quantities get one unit a column (OneUnit).
+// Write writes rows below header, with two blanks between columns. The first left columns are aligned left, the others
+// right. Every row must have as many cells as header. Cells are cleaned (package plain), since a name of others may
+// hold what a terminal obeys, and quantities get one unit a column (OneUnit).
 //
-// A table that is too wide for the Terminal w is made narrower: headers and texts are broken into several lines, long names
-// are shortened in the middle. If that is not enough, columns are left out, and a line below the table names them. least
-// names the columns that go first, the least important one first; "JCT p50" also stands for "JCT p50 (h)". After them go
-// the last columns. The first column always stays.
+// A table that is too wide for the Terminal w is made narrower: headers and texts are broken into several lines, long
+// names are shortened in the middle. If that is not enough, columns are left out, and a line below the table names
+// them. least names the columns that go first, the least important one first; "JCT p50" also stands for "JCT p50 (h)".
+// After them go the last columns. The first column always stays.
 func Write(w io.Writer, header []string, rows [][]string, left int, least ...string) error {
 	t := newTable(header, rows, left)
 	var b strings.Builder
@@ -64,7 +64,8 @@ func Write(w io.Writer, header []string, rows [][]string, left int, least ...str
 			for i := range t.out {
 				names[i] = t.out[i].cells[0]
 			}
-			b.WriteString("\n" + Wrapped(fmt.Sprintf("Left out to fit %d characters a line: %s. --json has them.", width, strings.Join(names, ", ")), width) + "\n")
+			b.WriteString("\n" + Wrapped(fmt.Sprintf("Left out to fit %d characters a line: %s. --json has them.", width,
+				strings.Join(names, ", ")), width) + "\n")
 		}
 	} else {
 		t.write(&b)
@@ -119,8 +120,8 @@ func (t *table) sum(of func(c *column) int) int {
 	return n
 }
 
-// fit gives every column a width, so that the table is at most so many characters wide, and leaves columns out where that
-// cannot be.
+// fit gives every column a width, so that the table is at most so many characters wide, and leaves columns out where
+// that cannot be.
 func (t *table) fit(width int, least []string) {
 	for i := range t.columns {
 		t.columns[i].least = t.columns[i].narrowest()
@@ -180,8 +181,8 @@ const (
 	shortText = 28 // and one in another column
 )
 
-// text reports whether the column holds texts of three words or more, which are broken between words, rather than names or
-// numbers.
+// text reports whether the column holds texts of three words or more, which are broken between words, rather than names
+// or numbers.
 func (c *column) text() bool {
 	return c.left && slices.ContainsFunc(c.cells[1:], func(s string) bool { return len(strings.Fields(s)) > 2 })
 }

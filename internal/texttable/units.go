@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A quantity in a cell is written as a mark until the whole column is known, because all of a column have one unit. A mark is
-// the letter of its family and its numbers between two characters that no text has.
+// A quantity in a cell is written as a mark until the whole column is known, because all of a column have one unit. A
+// mark is the letter of its family and its numbers between two characters that no text has.
 const (
 	markBegin = "\x00"
 	markEnd   = "\x01"
@@ -19,8 +19,8 @@ const (
 
 var marked = regexp.MustCompile(markBegin + `([a-z])([^` + markEnd + `]*)` + markEnd)
 
-// unit is a unit of a family: its size, the decimal places that it is written with, and the quantity from which on it is
-// chosen for a single value.
+// unit is a unit of a family: its size, the decimal places that it is written with, and the quantity from which on it
+// is chosen for a single value.
 type unit struct {
 	name   string
 	size   float64
@@ -35,8 +35,8 @@ var families = map[string][]unit{
 	"b": {{"bytes", 1, 0, 0}, {"kB", 1e3, 1, 1e3}, {"MB", 1e6, 1, 1e6}},
 }
 
-// Time returns a cell of a table for a time in seconds. OneUnit, which Write calls, gives all times of a column the unit of
-// the middle one: "6.02 h". NaN is "–" and an infinite time "beyond".
+// Time returns a cell of a table for a time in seconds. OneUnit, which Write calls, gives all times of a column the
+// unit of the middle one: "6.02 h". NaN is "–" and an infinite time "beyond".
 func Time(seconds float64) string { return mark("t", seconds) }
 
 // TimeSpan is Time with an interval: "6.02 [5.10, 7.33] h".
@@ -102,8 +102,8 @@ func OneUnit(rows [][]string) {
 	}
 }
 
-// scale returns the unit of a column: the one that the middle value has alone. If others would have another one, small values
-// get more decimal places, so that they still say something.
+// scale returns the unit of a column: the one that the middle value has alone. If others would have another one, small
+// values get more decimal places, so that they still say something.
 func scale(units []unit, values []float64) unit {
 	sizes := make([]float64, 0, len(values))
 	for _, v := range values {
@@ -172,7 +172,8 @@ func Span(seconds float64, ci [2]float64) string {
 	return fmt.Sprintf("%s [%.*f, %.*f] %s", value, len(places), ci[0]/size, len(places), ci[1]/size, unit)
 }
 
-// Hours formats seconds of a sentence in a unit of their size; cells of a table are written by Time: "52 s", "14.3 min", "6.02 h", "3.1 d".
+// Hours formats seconds of a sentence in a unit of their size; cells of a table are written by Time: "52 s", "14.3
+// min", "6.02 h", "3.1 d".
 func Hours(seconds float64) string {
 	switch a := math.Abs(seconds); {
 	case math.IsNaN(seconds):

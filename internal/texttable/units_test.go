@@ -53,17 +53,20 @@ func TestAColumnHasOneUnit(t *testing.T) {
 
 // Names of others cannot hide what a table says, nor tell a terminal anything.
 func TestCellsAreCleaned(t *testing.T) {
-	for _, name := range []string{"\x1b[2J", "\x1b]0;title\x07", "\u009b31m", "two\nlines", "over\rwritten", "\u202egnp", "\u2066x", "\xff", "\x00t5", "\x01"} {
+	for _, name := range []string{"\x1b[2J", "\x1b]0;title\x07", "\u009b31m", "two\nlines", "over\rwritten", "\u202egnp",
+		"\u2066x", "\xff", "\x00t5", "\x01"} {
 		var b strings.Builder
 		if err := Write(&b, []string{"user", "jobs"}, [][]string{{"a" + name + "b", "1"}}, 1); err != nil {
 			t.Fatal(err)
 		}
 		text := b.String()
-		if strings.Count(text, "\n") != 3 || strings.ContainsAny(text, "\x1b\x07\u009b\r\u202e\u2066\x00\x01") || !strings.Contains(text, "a\ufffd") && !strings.Contains(text, "two\ufffd") && !strings.Contains(text, "over\ufffd") {
+		if strings.Count(text, "\n") != 3 || strings.ContainsAny(text, "\x1b\x07\u009b\r\u202e\u2066\x00\x01") ||
+			!strings.Contains(text, "a\ufffd") && !strings.Contains(text, "two\ufffd") && !strings.Contains(text, "over\ufffd") {
 			t.Errorf("%q is written as %q", name, text)
 		}
 		b.Reset()
-		if err := WriteBlocks(&b, 20, []string{"user", "jobs", "more"}, [][]string{{"a" + name + "b", "1000000000", "2000000000"}}, 1, func(int) bool { return false }); err != nil {
+		if err := WriteBlocks(&b, 20, []string{"user", "jobs", "more"},
+			[][]string{{"a" + name + "b", "1000000000", "2000000000"}}, 1, func(int) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
 		if text := b.String(); strings.ContainsAny(text, "\x1b\x07\u009b\r\u202e\u2066\x00\x01") {
@@ -74,7 +77,8 @@ func TestCellsAreCleaned(t *testing.T) {
 
 func TestAtMost(t *testing.T) {
 	var b strings.Builder
-	if err := Write(AtMost(&b, 60), []string{"name", "text"}, [][]string{{"a", strings.Repeat("words ", 60)}}, 2); err != nil {
+	if err := Write(AtMost(&b, 60), []string{"name", "text"}, [][]string{{"a", strings.Repeat("words ", 60)}}, 2); err !=
+		nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(b.String()) {

@@ -92,7 +92,8 @@ func TestTextByHand(t *testing.T) {
 	if got := hex.EncodeToString(frame[12 : len(frame)-4]); got != want {
 		t.Errorf("message\n%s, want\n%s", got, want)
 	}
-	if n := binary.LittleEndian.Uint64(frame); n != uint64(len(want)/2) || binary.LittleEndian.Uint32(frame[len(frame)-4:]) != masked(frame[12:len(frame)-4]) {
+	if n := binary.LittleEndian.Uint64(frame); n != uint64(len(want)/2) ||
+		binary.LittleEndian.Uint32(frame[len(frame)-4:]) != masked(frame[12:len(frame)-4]) {
 		t.Errorf("length %d, want %d, or the checksum is wrong", n, len(want)/2)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"clustergym/lab/arena"
 )
 
-// Actor is a checkpoint that answers observations of any program with the actions that gymctl eval would take. It is not
-// safe for concurrent use.
+// Actor is a checkpoint that answers observations of any program with the actions that gymctl eval would take. It is
+// not safe for concurrent use.
 type Actor struct {
 	About  About
 	spec   env.Spec
@@ -28,11 +28,12 @@ type Actor struct {
 
 // About describes an Actor: the first line of what gymctl ckpt act prints.
 type About struct {
-	Env   string    `json:"env"`
-	Name  string    `json:"name"`  // agent, run and step, as in the table of gymctl eval
-	Obs   []Field   `json:"obs"`   // the fields of an observation, in order
-	Sizes []int     `json:"sizes"` // of the discrete factors of an action; a mask has as many entries as they have together
-	Low   []float32 `json:"low"`   // bounds of the numbers of an action
+	Env  string  `json:"env"`
+	Name string  `json:"name"` // agent, run and step, as in the table of gymctl eval
+	Obs  []Field `json:"obs"`  // the fields of an observation, in order
+	// of the discrete factors of an action; a mask has as many entries as they have together
+	Sizes []int     `json:"sizes"`
+	Low   []float32 `json:"low"` // bounds of the numbers of an action
 	High  []float32 `json:"high"`
 }
 

@@ -81,5 +81,6 @@ func NewLearner(cfg *config.Config, open func() (env.Env, error), workers int) (
 	if err := e.Close(); err != nil {
 		return nil, err
 	}
-	return maml.New(cfg.MAML.Config, f, func() (maml.Model, error) { return ppo.NewModel(cfg.MAML.ModelConfig, spec, cfg.Seed) }, workers, cfg.Seed)
+	return maml.New(cfg.MAML.Config, f,
+		func() (maml.Model, error) { return ppo.NewModel(cfg.MAML.ModelConfig, spec, cfg.Seed) }, workers, cfg.Seed)
 }

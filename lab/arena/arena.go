@@ -26,8 +26,8 @@ type Arena interface {
 	Same(origin map[string]string, dir string) error
 	// Validate plays an agent that cfg trains greedily on the validation part, on workers goroutines.
 	Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error)
-	// Baselines judges the policies of cfg.Eval as Validate judges an agent: on the same windows, episodes or tasks, by the same
-	// mean. Policies that cannot be judged so are left out.
+	// Baselines judges the policies of cfg.Eval as Validate judges an agent: on the same windows, episodes or tasks, by
+	// the same mean. Policies that cannot be judged so are left out.
 	Baselines(ctx context.Context, cfg *config.Config, workers int) ([]Baseline, error)
 	// Judge compares opt.Checkpoints and the policies of cfg.
 	Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error)
@@ -78,7 +78,8 @@ func (w *World) Describe(cfg *config.Config) []Fact {
 	}
 	n := w.Workload.Windows
 	facts = append(facts, Factf("", "%d jobs to train on, %d validation windows, %d test windows of %d jobs",
-		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length()), Fact{"cluster", w.Cluster().Name})
+		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length()),
+		Fact{"cluster", w.Cluster().Name})
 	e := cfg.Env.JobSelect()
 	if e == nil {
 		return append(facts, Factf("env", "%s: %s; %s %s", cfg.Env.ID, w.About.About, report.EstimatesKey,
@@ -100,7 +101,8 @@ func (w *World) LeftOut() []string {
 	return workload.LeftOut(&w.Workload.Left, w.Cluster().Name, "env.max_gpus")
 }
 
-// The keys of the hashes in a checkpoint's manifest: of the trace, and of the model of estimates gbdt:FILE, if there is one.
+// The keys of the hashes in a checkpoint's manifest: of the trace, and of the model of estimates gbdt:FILE, if there is
+// one.
 const (
 	extraSHA256 = "trace_sha256"
 	extraModel  = "model_sha256"
@@ -124,10 +126,12 @@ func (w *World) Same(origin map[string]string, dir string) error {
 		return nil
 	}
 	if had, has := origin[extraSHA256], w.Trace.SHA256; had != has {
-		return fault.Mistakef("trace %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Trace.File, dir, has, had)
+		return fault.Mistakef("trace %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Trace.File,
+			dir, has, had)
 	}
 	if had := origin[extraModel]; w.Model != nil && had != w.Model.SHA256 {
-		return fault.Mistakef("model %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Model.File, dir, had, w.Model.SHA256)
+		return fault.Mistakef("model %s has changed since the run in %s began (sha256 %.12s…, then %.12s…)", w.Model.File,
+			dir, had, w.Model.SHA256)
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 )
 
 // A new network over minus the estimate as base plays greedily as sjf@slots: the same slot in every state or, where the
-// observation shows the same number for two estimates, another one with the same number. Column 3 of field jobs is the estimate.
+// observation shows the same number for two estimates, another one with the same number. Column 3 of field jobs is the
+// estimate.
 func TestANewNetworkOverTheEstimateIsSJF(t *testing.T) {
 	seed := testseed.Or(41)
 	t.Logf("seed %d", seed)
@@ -63,9 +64,11 @@ func TestANewNetworkOverTheEstimateIsSJF(t *testing.T) {
 			}
 			jobs, width := jobsField(t, e)
 			greedy := learner.Greedy()
-			same := &compared{t: t, rule: rule, policy: greedy, estimate: func(obs []float32, k int32) float32 { return obs[jobs+int(k)*width+column] }}
+			same := &compared{t: t, rule: rule, policy: greedy,
+				estimate: func(obs []float32, k int32) float32 { return obs[jobs+int(k)*width+column] }}
 			for i := range 3 {
-				_, steps, err := agents.NewPlayer(e, same).Play(t.Context(), env.Episode{Seed: rng.At(seed, uint64(i)), Window: -1}, nil)
+				_, steps, err := agents.NewPlayer(e,
+					same).Play(t.Context(), env.Episode{Seed: rng.At(seed, uint64(i)), Window: -1}, nil)
 				if err != nil || steps < 64 {
 					t.Fatalf("%d steps, %v", steps, err)
 				}

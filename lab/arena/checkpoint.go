@@ -36,8 +36,8 @@ func (c *Opened) Policy(spec env.Spec) (agents.Policy, error) {
 	return NewPolicy(&c.Cfg, spec, bytes.NewReader(c.Weights))
 }
 
-// OpenCheckpoint reads a checkpoint, or the checkpoint of a run, for environments with specification spec. A checkpoint of
-// another environment or network is a *fault.Mistake.
+// OpenCheckpoint reads a checkpoint, or the checkpoint of a run, for environments with specification spec. A checkpoint
+// of another environment or network is a *fault.Mistake.
 func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 	ckpt, run, err := rundir.CheckpointDir(dir)
 	if err != nil {
@@ -69,8 +69,8 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 	return c, nil
 }
 
-// OpenPolicy opens a checkpoint, or the checkpoint of a run, with the kernels of its run, to act where no environment of the run is
-// open. spec is what the environment has in which the agent was judged. Faults are *fault.Mistakes.
+// OpenPolicy opens a checkpoint, or the checkpoint of a run, with the kernels of its run, to act where no environment
+// of the run is open. spec is what the environment has in which the agent was judged. Faults are *fault.Mistakes.
 func OpenPolicy(dir string) (c *Opened, p agents.Policy, spec env.Spec, err error) {
 	return openPolicy(dir, true)
 }
@@ -114,7 +114,8 @@ func misfit(cfg *config.Config, err error) string {
 	case net.Kind == model.KindAttention:
 		return ", whose fields have other columns than those of its training"
 	}
-	return ", where its network has weights of other shapes (those of kind attention fit every cluster and number of slots)"
+	return ", where its network has weights of other shapes (those of kind attention fit every cluster and number of " +
+		"slots)"
 }
 
 // JudgedSpec returns the specification of the environment in which the agent of a run is judged. It does not read the

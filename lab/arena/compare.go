@@ -67,7 +67,8 @@ func (r *runner) report(played [][][]result) (*report.Report, error) {
 	scored := func(p int) bool { return out.HasScores() && !math.IsNaN(played[p][0][0].score) }
 	for i := range r.policies {
 		p := &r.policies[i]
-		row := report.PolicyReport{Name: p.name, Kind: p.kind, Missing: p.missing, Trained: p.trained, Nothing: p.nothing, Knows: p.knows}
+		row := report.PolicyReport{Name: p.name, Kind: p.kind, Missing: p.missing, Trained: p.trained, Nothing: p.nothing,
+			Knows: p.knows}
 		if p.missing == "" {
 			row.Metrics = r.metrics(played[i])
 			if scored(i) {

@@ -17,18 +17,19 @@ import (
 )
 
 const (
-	// sampledWindows is how many training windows are played to count choices, and sampledSteps the decisions after which a
-	// window counts as it is.
+	// sampledWindows is how many training windows are played to count choices, and sampledSteps the decisions after which
+	// a window counts as it is.
 	sampledWindows = 16
 	sampledSteps   = 20_000
-	// fewChoices is the median of choices in a window below which training is warned of: docs/guides/train.md has the measurement.
+	// fewChoices is the median of choices in a window below which training is warned of: docs/guides/train.md has the
+	// measurement.
 	fewChoices = 10
 )
 
 // Choices returns how many decisions with a choice each of a sample of training windows has under a simple rule of the
 // environment. A decision has a choice if more than one action is legal besides doing nothing; where there are only two
-// actions, both must be legal. The sample follows from the workload alone. It is empty for environments whose actions are not
-// single numbers.
+// actions, both must be legal. The sample follows from the workload alone. It is empty for environments whose actions
+// are not single numbers.
 func (w *World) Choices(ctx context.Context, gamma float64) ([]int, error) {
 	e, err := w.NewEnv(traces.Training, gamma)
 	if err != nil {
@@ -57,7 +58,8 @@ func (w *World) Choices(ctx context.Context, gamma float64) ([]int, error) {
 	return all, nil
 }
 
-// simpleRule returns the rule that plays samples: FIFO if the environment has it, else the first one that does not draw.
+// simpleRule returns the rule that plays samples: FIFO if the environment has it, else the first one that does not
+// draw.
 func (w *World) simpleRule() envs.Rule {
 	if r, ok := w.About.Rule("fifo"); ok {
 		return r
@@ -116,7 +118,9 @@ func (w *World) DescribeChoices(ctx context.Context, cfg *config.Config) ([]Fact
 	facts := []Fact{Factf("choices", "a window has %s with a choice (median of %s)",
 		plain.Count(median, "decision", "decisions"), plain.Count(len(counts), "window", "windows"))}
 	if median < fewChoices {
-		facts = append(facts, Factf("warning", "there is little to learn where a window has fewer than %d choices: %s", fewChoices, w.contend(cfg)))
+		facts = append(facts,
+			Factf("warning", "there is little to learn where a window has fewer than %d choices: %s", fewChoices,
+				w.contend(cfg)))
 	}
 	return facts, nil
 }
@@ -127,6 +131,7 @@ func (w *World) contend(cfg *config.Config) string {
 	if load, ok := envs.Setting(cfg.Env.Settings, "load"); ok {
 		help = fmt.Sprintf("a higher load (--set env.load=…, now %v), ", load)
 	}
-	return fmt.Sprintf("%sa smaller cluster (--cluster) or longer windows (--set env.window=…, now %d) make more jobs wait at once",
+	return fmt.Sprintf(
+		"%sa smaller cluster (--cluster) or longer windows (--set env.window=…, now %d) make more jobs wait at once",
 		help, w.About.Cut(w.Settings).Window)
 }

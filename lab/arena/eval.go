@@ -22,8 +22,8 @@ type EvalOptions struct {
 	World       *World // nil = made from the configuration
 	External    *External
 	Game        func(done, all int)
-	// Queue starts a coordinator that keeps its files in dir, so that other machines play games too; nil = none do. External
-	// policies, and those whose choices depend on the clock, play here.
+	// Queue starts a coordinator that keeps its files in dir, so that other machines play games too; nil = none do.
+	// External policies, and those whose choices depend on the clock, play here.
 	Queue func(ctx context.Context, dir string) (*workqueue.Coordinator, error)
 }
 
@@ -106,9 +106,9 @@ type Scored struct {
 	Values     [][]float64   // of the environment's metric, [play][window]: one play, or eval.seeds of a policy that draws
 }
 
-// Scores plays the checkpoints and external policies of opt and the policies of cfg on the test windows or episodes of cfg, as
-// Compare does, and returns the metric of each game in place of statistics. A policy without a value is a *fault.Mistake: it is
-// external and did not finish, or the metric does not apply to it.
+// Scores plays the checkpoints and external policies of opt and the policies of cfg on the test windows or episodes of
+// cfg, as Compare does, and returns the metric of each game in place of statistics. A policy without a value is a
+// *fault.Mistake: it is external and did not finish, or the metric does not apply to it.
 func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, error) {
 	err := ready(&cfg)
 	if err != nil {
@@ -137,11 +137,13 @@ func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, 
 		if p.missing != "" {
 			return nil, fault.Mistakef("policy %s %s", p.name, p.missing)
 		}
-		s := Scored{Name: p.name, Kind: p.kind, Trained: p.trained, Nothing: p.nothing, Knows: p.knows, Values: sample(played[i], scoreOf)}
+		s := Scored{Name: p.name, Kind: p.kind, Trained: p.trained, Nothing: p.nothing, Knows: p.knows,
+			Values: sample(played[i], scoreOf)}
 		for _, row := range s.Values {
 			for k, v := range row {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
-					return nil, fault.Mistakef("%s: %s has no %s on window %d: the metric does not apply to it", cfg.Env.ID, s.Name, opt.World.About.Metric.Key, k)
+					return nil, fault.Mistakef("%s: %s has no %s on window %d: the metric does not apply to it", cfg.Env.ID, s.Name,
+						opt.World.About.Metric.Key, k)
 				}
 			}
 		}
@@ -150,8 +152,8 @@ func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, 
 	return all, nil
 }
 
-// TestSHA returns a hash of everything that decides the episodes of the test part of cfg, whose world w is: settings, cluster,
-// jobs, the number of windows and their seed. The trace's name, and what training alone uses, are not in it.
+// TestSHA returns a hash of everything that decides the episodes of the test part of cfg, whose world w is: settings,
+// cluster, jobs, the number of windows and their seed. The trace's name, and what training alone uses, are not in it.
 func (w *World) TestSHA(cfg *config.Config) (string, error) {
 	if !w.About.Scheduling() {
 		return "", errors.New("arena: a problem has no test part")

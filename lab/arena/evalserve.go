@@ -34,9 +34,9 @@ const EvalEnv = "eval"
 type External struct {
 	Names   []string      // what they call themselves: the argument policy of env "eval"
 	Timeout time.Duration // the evaluation stops waiting when none of them has finished a window for this long
-	// Once lets each policy begin each window once: a window that it leaves after a step is not played again, and the policy
-	// has no result. Otherwise a policy can begin a window again that it left, as after a crash, and could try until it likes
-	// what it gets. Begun, if not nil, is called once, when the first policy takes its first step.
+	// Once lets each policy begin each window once: a window that it leaves after a step is not played again, and the
+	// policy has no result. Otherwise a policy can begin a window again that it left, as after a crash, and could try
+	// until it likes what it gets. Begun, if not nil, is called once, when the first policy takes its first step.
 	Once  bool
 	Begun func() error
 	// Serve serves f until ctx is done, and returns when everything it started has ended.
@@ -48,7 +48,8 @@ func (x *External) Validate() error {
 	var l fault.List
 	l.Add(len(x.Names) > 0, "external", x.Names, "the name of a policy, or several")
 	for i, n := range x.Names {
-		l.Add(n != "" && len(n) <= 100 && !strings.ContainsFunc(n, func(r rune) bool { return r < ' ' || r == 0x7f }), "external", n, "a name of up to 100 printable characters")
+		l.Add(n != "" && len(n) <= 100 && !strings.ContainsFunc(n, func(r rune) bool { return r < ' ' || r == 0x7f }),
+			"external", n, "a name of up to 100 printable characters")
 		l.Add(!slices.Contains(x.Names[:i], n), "external", n, "names that differ")
 	}
 	l.Add(x.Timeout > 0, "external_timeout", x.Timeout, "a time above 0s")
@@ -79,8 +80,8 @@ type externalPolicy struct {
 	broken  string // with External.Once, why the policy has no result; "" = it can have one
 }
 
-// externalWindow is one window that a policy has played: the summary of its jobs and the info of its last time step, nil if
-// the window was played to its end without the policy.
+// externalWindow is one window that a policy has played: the summary of its jobs and the info of its last time step,
+// nil if the window was played to its end without the policy.
 type externalWindow struct {
 	summary metrics.Summary
 	info    []float64
@@ -89,9 +90,11 @@ type externalWindow struct {
 var _ server.Factory = (*externals)(nil)
 
 func newExternals(r *runner, opt *External) (*externals, error) {
-	x := &externals{r: r, opt: opt, policies: map[string]*externalPolicy{}, open: len(opt.Names), progress: make(chan struct{}, 1)}
+	x := &externals{r: r, opt: opt, policies: map[string]*externalPolicy{}, open: len(opt.Names),
+		progress: make(chan struct{}, 1)}
 	for _, name := range opt.Names {
-		x.policies[name] = &externalPolicy{players: make([]int, r.episodes), begun: make([]bool, r.episodes), done: make([]*externalWindow, r.episodes), left: r.episodes}
+		x.policies[name] = &externalPolicy{players: make([]int, r.episodes), begun: make([]bool, r.episodes),
+			done: make([]*externalWindow, r.episodes), left: r.episodes}
 	}
 	e, err := r.open()
 	if err != nil {
@@ -99,7 +102,8 @@ func newExternals(r *runner, opt *External) (*externals, error) {
 	}
 	x.listed = server.Listing{
 		ID: EvalEnv, Spec: e.Spec(),
-		Kwargs: []envs.Kwarg{{Name: "policy", Type: "string", Default: "", Want: "one of " + strings.Join(opt.Names, ", "), Doc: "the policy that plays"}},
+		Kwargs: []envs.Kwarg{{Name: "policy", Type: "string", Default: "", Want: "one of " + strings.Join(opt.Names, ", "),
+			Doc: "the policy that plays"}},
 	}
 	x.listed.SHA, err = r.world.sha(&r.cfg.Eval, r.part, r.episodes)
 	return x, errors.Join(err, e.Close())
@@ -129,11 +133,13 @@ func (x *externals) List() []server.Listing { return []server.Listing{x.listed} 
 // Make implements server.Factory.
 func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int) (*server.Made, error) {
 	if id != EvalEnv {
-		return nil, &wire.Error{Code: wire.UnknownEnv, Msg: "an evaluation serves its windows only", Got: fmt.Sprintf("%.60q", id), Want: EvalEnv}
+		return nil, &wire.Error{Code: wire.UnknownEnv, Msg: "an evaluation serves its windows only",
+			Got: fmt.Sprintf("%.60q", id), Want: EvalEnv}
 	}
 	for _, p := range kwargs {
 		if p.Key != "policy" {
-			return nil, &wire.Error{Code: wire.BadKwargs, Msg: "argument of " + EvalEnv, Got: fmt.Sprintf("%.60q", p.Key), Want: "policy"}
+			return nil, &wire.Error{Code: wire.BadKwargs, Msg: "argument of " + EvalEnv, Got: fmt.Sprintf("%.60q", p.Key),
+				Want: "policy"}
 		}
 	}
 	name, e := kwargs.Str("policy", "")
@@ -145,7 +151,8 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 	}
 	p := x.policies[name]
 	if p == nil {
-		return nil, &wire.Error{Code: wire.BadKwargs, Msg: "argument policy", Got: fmt.Sprintf("%.100q", name), Want: nearest.OneOf(name, x.opt.Names)}
+		return nil, &wire.Error{Code: wire.BadKwargs, Msg: "argument policy", Got: fmt.Sprintf("%.100q", name),
+			Want: nearest.OneOf(name, x.opt.Names)}
 	}
 	x.mu.Lock()
 	left, broken := p.left, p.broken
@@ -175,7 +182,8 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 		if err != nil {
 			return nil, err
 		}
-		m.Envs = append(m.Envs, &evalEnv{x: x, policy: p, inner: envs.NewServedEnv(world.About, world.judged(), e), window: -1})
+		m.Envs = append(m.Envs,
+			&evalEnv{x: x, policy: p, inner: envs.NewServedEnv(world.About, world.judged(), e), window: -1})
 	}
 	m.Account = account
 	return m, nil
@@ -184,9 +192,9 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 // spare is no window of the evaluation: a player has none left to play, and what it plays instead does not count.
 const spare = -1
 
-// take returns the next window for a player of p: the first that no player plays, else the first unfinished one. If all are
-// finished it returns window 0, which then does not count. With External.Once it is the first that no player
-// has begun or is about to begin, else spare.
+// take returns the next window for a player of p: the first that no player plays, else the first unfinished one. If all
+// are finished it returns window 0, which then does not count. With External.Once it is the first that no player has
+// begun or is about to begin, else spare.
 func (x *externals) take(p *externalPolicy) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -283,8 +291,8 @@ func (r *runner) beside(ctx context.Context, opt *External) (played [][][]result
 	return played, whole, err
 }
 
-// run serves while other, the rest of the evaluation, plays, and until the external policies have finished or have timed
-// out.
+// run serves while other, the rest of the evaluation, plays, and until the external policies have finished or have
+// timed out.
 func (x *externals) run(ctx context.Context, other func(context.Context) error) error {
 	serving, stop := context.WithCancelCause(ctx)
 	playing, giveUp := context.WithCancel(ctx)

@@ -23,9 +23,9 @@ type Exported struct {
 	Model *format.Model
 }
 
-// Export reads a checkpoint, or the checkpoint of a run, and returns its greedy policy as an ONNX model for rows observations at a
-// time, 0 = any number. Its metadata say what it is for (package onnx) and name commit as the program's. Faults are
-// *fault.Mistakes.
+// Export reads a checkpoint, or the checkpoint of a run, and returns its greedy policy as an ONNX model for rows
+// observations at a time, 0 = any number. Its metadata say what it is for (package onnx) and name commit as the
+// program's. Faults are *fault.Mistakes.
 func Export(dir string, rows int, commit string) (*Exported, error) {
 	c, p, spec, err := openPolicy(dir, false)
 	if err != nil {
@@ -35,7 +35,9 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 		Export(rows int) (*format.Model, error)
 	})
 	if !ok {
-		return nil, fault.Mistakef("%s is of agent %s, whose policy is no network: only those of ppo, ddqn and %s have a form in ONNX", dir, c.Cfg.Agent, config.MetaAgent)
+		return nil,
+			fault.Mistakef("%s is of agent %s, whose policy is no network: only those of ppo, ddqn and %s have a form in ONNX",
+				dir, c.Cfg.Agent, config.MetaAgent)
 	}
 	m, err := e.Export(rows)
 	if err != nil {
@@ -58,8 +60,8 @@ func Export(dir string, rows int, commit string) (*Exported, error) {
 	return &Exported{Opened: c, Spec: spec, Model: m}, nil
 }
 
-// runOf returns the settings under which others play a model of the run. It leaves out names of files, because the files stay
-// here: estimates of a fitted model become estimates that are learned from the workload.
+// runOf returns the settings under which others play a model of the run. It leaves out names of files, because the
+// files stay here: estimates of a fitted model become estimates that are learned from the workload.
 func runOf(run *config.Config) (string, error) {
 	copied := *run
 	cfg := &copied
@@ -76,7 +78,8 @@ func runOf(run *config.Config) (string, error) {
 	}
 	of.Env = cfg.Env
 	if cfg.Descriptor().Takes.Cluster {
-		if _, short, err := cluster.Parse(cfg.Cluster); err == nil && (short || slices.Contains(workload.ClusterPresets(), cfg.Cluster)) {
+		if _, short, err := cluster.Parse(cfg.Cluster); err == nil &&
+			(short || slices.Contains(workload.ClusterPresets(), cfg.Cluster)) {
 			of.Cluster = cfg.Cluster
 		}
 	}

@@ -36,7 +36,8 @@ func exported(t *testing.T) (names []string) {
 	return names
 }
 
-// onnxCases is a folder to which TestExportsOfPresetsActLikeThem writes what other programs can check: make python does.
+// onnxCases is a folder to which TestExportsOfPresetsActLikeThem writes what other programs can check: make python
+// does.
 var onnxCases = os.Getenv("CLUSTERGYM_ONNX_CASES")
 
 // presetPolicy returns a policy of a preset with random weights, and its environment.
@@ -153,7 +154,8 @@ func TestExportsOfPresetsActLikeThem(t *testing.T) {
 				t.Fatal(err)
 			}
 			want, got := env.NewActions(s, n), env.NewActions(s, n)
-			if err := errors.Join(p.Act(context.Background(), b, want, nil), q.Act(context.Background(), b, got, nil)); err != nil {
+			if err := errors.Join(p.Act(context.Background(), b, want, nil), q.Act(context.Background(), b, got, nil)); err !=
+				nil {
 				t.Fatal(err)
 			}
 			for i := range want.Disc {
@@ -208,7 +210,8 @@ func TestSettingsOfModelsNameNoFiles(t *testing.T) {
 }
 
 // keepCase writes a model beside observations, the actions that it must take, and the scores of a single factor's.
-func keepCase(t *testing.T, name string, model []byte, b *env.Batch, act *env.Actions, scores []float32, kind agents.ScoreKind) {
+func keepCase(t *testing.T, name string, model []byte, b *env.Batch, act *env.Actions, scores []float32,
+	kind agents.ScoreKind) {
 	t.Helper()
 	dir := filepath.Join(onnxCases, "preset-"+name)
 	mask := make([]byte, len(b.Mask))

@@ -7,8 +7,8 @@ import (
 	"clustergym/lab/config"
 )
 
-// newWorldAt is NewWorld for a machine on which the files of cfg lie elsewhere: at holds their paths, by the keys of brought.Files. The
-// world is called as cfg calls it, so that results do not depend on where its files lie.
+// newWorldAt is NewWorld for a machine on which the files of cfg lie elsewhere: at holds their paths, by the keys of
+// brought.Files. The world is called as cfg calls it, so that results do not depend on where its files lie.
 func newWorldAt(ctx context.Context, cfg *config.Config, at map[string]string) (*World, error) {
 	local := *cfg
 	for key, path := range at {

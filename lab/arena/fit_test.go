@@ -55,32 +55,36 @@ func TestSizesFollowTheWorkloadInEveryEnvironment(t *testing.T) {
 		}
 		cfg, world, said := fit(config.Given{}, "4x4")
 		cut := d.Cut(cfg.Env.Settings)
-		if cut.MaxGPUs != 8 || cut.Window > 256 || cut.Window < 16 || world.Count(traces.Validation) < 4 || world.Count(traces.Test) < 8 {
+		if cut.MaxGPUs != 8 || cut.Window > 256 || cut.Window < 16 || world.Count(traces.Validation) < 4 ||
+			world.Count(traces.Test) < 8 {
 			t.Errorf("%s: %+v with %d validation and %d test windows; want gangs of 8, which fit 16 GPUs, and 4 and 8 windows",
 				id, cut, world.Count(traces.Validation), world.Count(traces.Test))
 		}
 		if l := world.Workload.Left; l.Of != 2000 || l.Large != 50 || l.LargeShare < 0.1 || l.LargeShare > 0.5 {
 			t.Errorf("%s: left out %+v, want the 50 of 24 GPUs with their share", id, l)
 		}
-		if len(said) < 2 || !strings.HasPrefix(said[0], "env.max_gpus 8: the largest gang of ") || !strings.Contains(said[1], "1,950 jobs give ") {
+		if len(said) < 2 || !strings.HasPrefix(said[0], "env.max_gpus 8: the largest gang of ") ||
+			!strings.Contains(said[1], "1,950 jobs give ") {
 			t.Errorf("%s: said %q", id, said)
 		}
 		again, _, _ := fit(config.Given{}, "4x4")
 		if a, b := text(t, cfg), text(t, again); a != b {
 			t.Errorf("%s: a second call chose\n%s, the first\n%s", id, b, a)
 		}
-		cfg, _, said = fit(config.Given{"env.max_gpus": true, "env.window": true, "env.warm": true, "eval.validation": true}, "8x4")
+		cfg, _, said = fit(config.Given{"env.max_gpus": true, "env.window": true, "env.warm": true, "eval.validation": true},
+			"8x4")
 		if plain := d.Cut(d.Settings()); d.Cut(cfg.Env.Settings).MaxGPUs != plain.MaxGPUs || len(said) > 0 {
 			t.Errorf("%s: %+v, said %q; want the given sizes", id, d.Cut(cfg.Env.Settings), said)
 		}
-		if cfg, world, _ = fit(config.Given{}, "8x4"); id != "GPUPick-v1" && d.Cut(cfg.Env.Settings).MaxGPUs != 24 || world.Workload.Left.Never > 0 {
+		if cfg, world, _ = fit(config.Given{}, "8x4"); id != "GPUPick-v1" && d.Cut(cfg.Env.Settings).MaxGPUs != 24 ||
+			world.Workload.Left.Never > 0 {
 			t.Errorf("%s: %+v on 32 GPUs, want gangs of 24", id, d.Cut(cfg.Env.Settings))
 		}
 	}
 }
 
-// Where jobs have no estimates, those of the trace become history's; where they have no models, DelayOffer draws them. What is
-// given stays.
+// Where jobs have no estimates, those of the trace become history's; where they have no models, DelayOffer draws them.
+// What is given stays.
 func TestEstimatesAndModelsFollowTheWorkload(t *testing.T) {
 	file := ownTrace(t, 2000, 24)
 	data, err := os.ReadFile(file)
@@ -110,7 +114,8 @@ func TestEstimatesAndModelsFollowTheWorkload(t *testing.T) {
 		{"QueueRank-v1", known, "", config.Given{}, "trace ", "env.max_gpus 24"},
 		{"QueueRank-v1", file, "env.estimates=exact", config.Given{"env.estimates": true}, "exact ", "env.max_gpus 24"},
 		{"DelayOffer-v1", file, "", config.Given{}, "exact dally", "trace.mix dally: "},
-		{"DelayOffer-v1", file, "trace.mix=topdrl-cnn", config.Given{"trace.mix": true}, "exact topdrl-cnn", "env.max_gpus 24"},
+		{"DelayOffer-v1", file, "trace.mix=topdrl-cnn", config.Given{"trace.mix": true}, "exact topdrl-cnn",
+			"env.max_gpus 24"},
 		{"DelayOffer-v1", file, "env.comm=none", config.Given{}, "exact ", "env.max_gpus 24"},
 	} {
 		cfg := config.For(c.id)
@@ -126,13 +131,15 @@ func TestEstimatesAndModelsFollowTheWorkload(t *testing.T) {
 			continue
 		}
 		got, _ := envs.Setting(cfg.Env.Settings, "estimates")
-		if s := fmt.Sprintf("%v %s", got, cfg.Trace.Mix); s != c.want || len(said) == 0 || !strings.HasPrefix(said[0], c.said) || world.Trace.Mix != cfg.Trace.Mix {
+		if s := fmt.Sprintf("%v %s", got, cfg.Trace.Mix); s != c.want || len(said) == 0 ||
+			!strings.HasPrefix(said[0], c.said) || world.Trace.Mix != cfg.Trace.Mix {
 			t.Errorf("%s %s: %s, said %q; want %s, %s", c.id, c.set, s, said, c.want, c.said)
 		}
 	}
 	cfg := config.For("QueueRank-v1")
 	cfg.Trace.File, cfg.Cluster = file, "8x4"
-	if _, _, err := Fit(t.Context(), &cfg, config.Given{"env.estimates": true}); err == nil || !strings.Contains(err.Error(), "have no estimate in their trace") {
+	if _, _, err := Fit(t.Context(), &cfg, config.Given{"env.estimates": true}); err == nil ||
+		!strings.Contains(err.Error(), "have no estimate in their trace") {
 		t.Errorf("given estimates of a trace that has none: %v", err)
 	}
 }
@@ -191,7 +198,8 @@ func TestChoicesCountDecisionsBetweenJobs(t *testing.T) {
 			t.Errorf("%s: then %v, %v", c.name, again, err)
 		}
 		facts, err := world.DescribeChoices(t.Context(), &cfg)
-		if err != nil || facts[0].Key != "choices" || !strings.HasPrefix(facts[0].Value, "a window has ") || (len(facts) == 2) != c.warned {
+		if err != nil || facts[0].Key != "choices" || !strings.HasPrefix(facts[0].Value, "a window has ") ||
+			(len(facts) == 2) != c.warned {
 			t.Errorf("%s: %q, %v", c.name, facts, err)
 		}
 		if c.warned && !strings.Contains(facts[1].Value, "--set env.load=…, now 0") {

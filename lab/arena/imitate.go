@@ -8,7 +8,8 @@ import (
 	"clustergym/traces"
 )
 
-// NewLessons returns the imitation that cfg asks for, in environments like those that it trains in. Errors name the key.
+// NewLessons returns the imitation that cfg asks for, in environments like those that it trains in. Errors name the
+// key.
 func NewLessons(cfg *config.Config, a Arena, spec env.Spec, workers int) (*imitate.Phase, error) {
 	teacher, err := cfg.Teacher()
 	if err != nil {
@@ -22,6 +23,7 @@ func NewLessons(cfg *config.Config, a Arena, spec env.Spec, workers int) (*imita
 	}}
 	steps, epochs, rounds := cfg.Train.Imitation()
 	return imitate.New(imitate.Config{
-		Steps: steps, Epochs: epochs, Rounds: rounds, Gamma: cfg.Gamma(), Rows: cfg.Train.Envs, Workers: workers, Seed: cfg.Seed,
+		Steps: steps, Epochs: epochs, Rounds: rounds, Gamma: cfg.Gamma(), Rows: cfg.Train.Envs, Workers: workers,
+		Seed: cfg.Seed,
 	}, spec, source)
 }

@@ -14,7 +14,8 @@ import (
 func TestPoliciesThatLookAheadAreCompared(t *testing.T) {
 	cfg := config.Default()
 	for _, set := range []string{
-		"trace.synth.jobs=3600", "env.window=64", "env.warm=64", "env.estimates=exact", "eval.windows=2", "env.load=4", "eval.whole=false", "eval.rollout.budget=48", "eval.rollout.ahead=12",
+		"trace.synth.jobs=3600", "env.window=64", "env.warm=64", "env.estimates=exact", "eval.windows=2", "env.load=4",
+		"eval.whole=false", "eval.rollout.budget=48", "eval.rollout.ahead=12",
 		"eval.policies=[fifo+skip, rollout:fifo+skip, rollout:sjf@slots]",
 	} {
 		if err := cfg.Set(set); err != nil {

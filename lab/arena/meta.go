@@ -30,10 +30,12 @@ func (f *Families) Describe(cfg *config.Config) []Fact {
 	c := &cfg.MAML
 	return []Fact{
 		Factf("env", "%s, a family of tasks", f.About.ID),
-		Factf("", "%s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks, plain.Count(c.Before, "episode", "episodes"), c.After,
+		Factf("", "%s of %d tasks, %s before and %d after %s of adaptation", c.Method, c.Tasks,
+			plain.Count(c.Before, "episode", "episodes"), c.After,
 			plain.Count(c.InnerSteps, "step", "steps")),
 		Factf("", "best checkpoint by %s, judged on %s; training uses neither",
-			plain.Count(cfg.Eval.Validation, "validation task", "validation tasks"), plain.Count(cfg.Eval.Episodes, "test task", "test tasks")),
+			plain.Count(cfg.Eval.Validation, "validation task",
+				"validation tasks"), plain.Count(cfg.Eval.Episodes, "test task", "test tasks")),
 	}
 }
 
@@ -80,9 +82,13 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 		return nil, f.unserved()
 	}
 	if len(opt.Models) > 0 && len(opt.Checkpoints) > 0 {
-		return nil, fault.Mistakef("%s does not go with %s of agent %s: models do not adapt to tasks; compare them on episodes, without %s", fault.Key("policy-onnx"), fault.Key("checkpoint"), config.MetaAgent, fault.Key("checkpoint"))
+		return nil,
+			fault.Mistakef(
+				"%s does not go with %s of agent %s: models do not adapt to tasks; compare them on episodes, without %s",
+				fault.Key("policy-onnx"), fault.Key("checkpoint"), config.MetaAgent, fault.Key("checkpoint"))
 	}
-	if len(opt.Checkpoints) == 0 && (f.World.About.Scheduling() || len(opt.Models) > 0) { // rules and models do not adapt: they are compared on episodes
+	// rules and models do not adapt: they are compared on episodes
+	if len(opt.Checkpoints) == 0 && (f.World.About.Scheduling() || len(opt.Models) > 0) {
 		return f.Problem.Judge(ctx, cfg, opt)
 	}
 	if len(opt.Checkpoints) == 0 {
@@ -95,12 +101,14 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 			return nil, err
 		}
 		if !c.Cfg.Meta() {
-			return nil, fault.Mistakef("%s is of agent %s, which does not adapt: compare it in a configuration of its own", dir, c.Cfg.Agent)
+			return nil, fault.Mistakef("%s is of agent %s, which does not adapt: compare it in a configuration of its own", dir,
+				c.Cfg.Agent)
 		}
 		all = append(all, c)
 	}
 	all = append(all, &Opened{Name: "before training", Cfg: all[0].Cfg}) // with the initial weights
-	r := &report.AdaptReport{Env: f.About.ID, Solved: report.Number(f.About.Solved), Tasks: cfg.Eval.Episodes, Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
+	r := &report.AdaptReport{Env: f.About.ID, Solved: report.Number(f.About.Solved), Tasks: cfg.Eval.Episodes,
+		Seed: cfg.Eval.Seed, Kernels: kernel.Set()}
 	on := tasksOf(&cfg, traces.Test, cfg.Eval.Episodes)
 	tick := counted(len(all)*on.n, opt.Game)
 	for _, e := range all {
@@ -199,7 +207,8 @@ func addOutcomes(r *report.AdaptReport, name string, steps, seen int, out, witho
 	returns := report.Returns(r.Seed, outcomes(out, sampledOutcome))
 	greedy := statistic.Mean(outcomes(out, func(o maml.Outcome) float64 { return o.Greedy }))
 	row := report.AdaptRow{
-		Name: name, Steps: steps, Episodes: seen, Greedy: greedy, Gain: returns.Mean - statistic.Mean(outcomes(without, sampledOutcome)),
+		Name: name, Steps: steps, Episodes: seen, Greedy: greedy, Gain: returns.Mean - statistic.Mean(outcomes(without,
+			sampledOutcome)),
 		PerStep: greedy / statistic.Mean(outcomes(out, func(o maml.Outcome) float64 { return o.Length })),
 		Return:  *returns,
 	}

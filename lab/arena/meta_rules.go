@@ -15,7 +15,8 @@ import (
 )
 
 // compare plays the rules of cfg on the test tasks and adds them to r. random are the outcomes of random play.
-func (f *Families) compare(ctx context.Context, cfg *config.Config, workers int, random []maml.Outcome, r *report.AdaptReport) error {
+func (f *Families) compare(ctx context.Context, cfg *config.Config, workers int, random []maml.Outcome,
+	r *report.AdaptReport) error {
 	if !f.World.About.Scheduling() {
 		return nil
 	}
@@ -45,11 +46,14 @@ func (f *Families) Baselines(ctx context.Context, cfg *config.Config, workers in
 	if !f.World.About.Scheduling() {
 		return all, nil
 	}
-	return all, f.rules(ctx, cfg, workers, on, func(name string, out []maml.Outcome) { all = append(all, Baseline{name, validationOf(out)}) })
+	return all,
+		f.rules(ctx, cfg, workers, on,
+			func(name string, out []maml.Outcome) { all = append(all, Baseline{name, validationOf(out)}) })
 }
 
 // rules plays the rules of cfg on tasks and passes each one's outcomes to take.
-func (f *Families) rules(ctx context.Context, cfg *config.Config, workers int, on taskSet, take func(name string, out []maml.Outcome)) error {
+func (f *Families) rules(ctx context.Context, cfg *config.Config, workers int, on taskSet,
+	take func(name string, out []maml.Outcome)) error {
 	tasks, err := f.tasks(on)
 	if err != nil {
 		return err
@@ -65,7 +69,8 @@ func (f *Families) rules(ctx context.Context, cfg *config.Config, workers int, o
 		t := tasks[i/episodes]
 		return env.Episode{Seed: rng.At(t.Seed, uint64(i%episodes)), Window: -1, Task: t.Values}
 	}
-	r.policies = slices.DeleteFunc(all, func(p policy) bool { return p.kind == "planner" || p.name == policyname.Slots(config.Random) })
+	r.policies = slices.DeleteFunc(all,
+		func(p policy) bool { return p.kind == "planner" || p.name == policyname.Slots(config.Random) })
 	played, _, err := r.results(ctx)
 	if err != nil {
 		return err

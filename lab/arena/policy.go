@@ -36,8 +36,8 @@ type policy struct {
 	player func(e env.Env) (player, error)
 }
 
-// player plays one episode of its policy to the end. seed is that of the policy's random draws. seen sees every point of the
-// episode on the simulator; it is nil without one.
+// player plays one episode of its policy to the end. seed is that of the policy's random draws. seen sees every point
+// of the episode on the simulator; it is nil without one.
 type player func(ctx context.Context, ep env.Episode, seed uint64, seen audience) (outcome, error)
 
 // outcome is what a policy reaches in one episode through its environment.
@@ -60,14 +60,15 @@ var _ audience = (*metrics.Collector)(nil)
 
 // agent returns whether the comparison is about p.
 func (p *policy) agent() bool {
-	return p.missing == "" && (p.kind == report.KindCheckpoint || p.kind == report.KindModel || p.kind == report.KindExternal)
+	return p.missing == "" && (p.kind == report.KindCheckpoint || p.kind == report.KindModel ||
+		p.kind == report.KindExternal)
 }
 
 // whole returns whether p can play a whole part. A search in hindsight would have to play it thousands of times.
 func (p *policy) whole() bool { return p.player != nil && !p.knows }
 
-// policies returns the checkpoints, models and external policies of opt and the baselines of cfg, by different names. spec is that of
-// the environments in which they play. ctx ends what models compute beforehand.
+// policies returns the checkpoints, models and external policies of opt and the baselines of cfg, by different names.
+// spec is that of the environments in which they play. ctx ends what models compute beforehand.
 func (w *World) policies(ctx context.Context, cfg *config.Config, opt *EvalOptions, spec env.Spec) ([]policy, error) {
 	var all []policy
 	for _, dir := range opt.Checkpoints {
@@ -82,7 +83,8 @@ func (w *World) policies(ctx context.Context, cfg *config.Config, opt *EvalOptio
 		if _, err := m.PolicyContext(ctx, spec); err != nil {
 			return nil, err
 		}
-		all = append(all, policy{name: m.Name, kind: report.KindModel, player: acting(func(e env.Env) (agents.Policy, error) { return m.Policy(e.Spec()) })})
+		all = append(all, policy{name: m.Name, kind: report.KindModel,
+			player: acting(func(e env.Env) (agents.Policy, error) { return m.Policy(e.Spec()) })})
 	}
 	if opt.External != nil {
 		if !w.About.Simulated() {
@@ -108,11 +110,12 @@ func (w *World) policies(ctx context.Context, cfg *config.Config, opt *EvalOptio
 
 // unserved is the mistake of external policies in an environment that has no windows.
 func (w *World) unserved() error {
-	return fault.Mistakef("%s: %s has no windows that other programs could play too; use an environment on the simulator", fault.Key("serve"), w.About.ID)
+	return fault.Mistakef("%s: %s has no windows that other programs could play too; use an environment on the simulator",
+		fault.Key("serve"), w.About.ID)
 }
 
-// distinct makes the names of policies unique: checkpoints of runs whose folders have the same name are named by their full paths,
-// and remaining duplicates are refused. dirs are the paths of the first policies.
+// distinct makes the names of policies unique: checkpoints of runs whose folders have the same name are named by their
+// full paths, and remaining duplicates are refused. dirs are the paths of the first policies.
 func distinct(all []policy, dirs []string) error {
 	count := map[string]int{}
 	for _, p := range all {
@@ -147,8 +150,8 @@ func (w *World) baselines(cfg *config.Config) ([]policy, error) {
 	return all, nil
 }
 
-// baseline returns a rule through the action space, a planner, a heuristic directly on the simulator, one that looks ahead, or the
-// schedule found in hindsight.
+// baseline returns a rule through the action space, a planner, a heuristic directly on the simulator, one that looks
+// ahead, or the schedule found in hindsight.
 func (w *World) baseline(cfg *config.Config, r config.Rival) policy {
 	p := policy{name: r.Name, kind: "heuristic", timed: r.Rollout != nil && r.Rollout.Budget.Time > 0}
 	switch {
@@ -157,7 +160,8 @@ func (w *World) baseline(cfg *config.Config, r config.Rival) policy {
 	case r.Planner != nil:
 		p.kind, p.player = "planner", planning(r)
 	case r.Rule != nil:
-		p.kind, p.draws, p.knows, p.player = "baseline", r.Rule.Draws && w.About.Scheduling(), r.Rule.Knows, acting(r.Rule.Policy)
+		p.kind, p.draws, p.knows, p.player = "baseline", r.Rule.Draws && w.About.Scheduling(), r.Rule.Knows,
+			acting(r.Rule.Policy)
 		if w.About.Scheduling() {
 			p.kind = "slots"
 		}
@@ -185,11 +189,13 @@ func acting(of func(e env.Env) (agents.Policy, error)) func(env.Env) (player, er
 				defer on.Watch(nil)
 			}
 			ret, steps, err := play.Play(ctx, ep, rng.Stream(seed, "eval/act"))
-			if seen != nil && errors.Is(err, sched.ErrUndecided) { // it has seen the window, which has the same result for every policy
+			// it has seen the window, which has the same result for every policy
+			if seen != nil && errors.Is(err, sched.ErrUndecided) {
 				return unacted, nil
 			}
 			ts := play.TimeStep()
-			if err == nil && seen != nil && ts.Kind == env.Truncated && !on.View().Over() { // otherwise it has seen the end itself
+			// otherwise it has seen the end itself
+			if err == nil && seen != nil && ts.Kind == env.Truncated && !on.View().Over() {
 				seen.End(on.View())
 			}
 			return outcome{ret: ret, steps: float64(steps), info: ts.Info}, err

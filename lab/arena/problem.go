@@ -14,8 +14,8 @@ import (
 	"clustergym/traces"
 )
 
-// Problem is a World in which policies are trained and judged through actions only, without a simulator on which other schedulers could
-// play. It is immutable and can be shared.
+// Problem is a World in which policies are trained and judged through actions only, without a simulator on which other
+// schedulers could play. It is immutable and can be shared.
 type Problem struct {
 	*World
 	About env.Spec
@@ -48,15 +48,16 @@ func (p *Problem) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
 	return vec.Open(cfg.Train.Envs, max(1, min(workers, cfg.Train.Envs/worthwhile)), p.Open)
 }
 
-// worthwhile is the smallest number of environments for which a goroutine of their own pays off: a step of a problem takes
-// some hundred nanoseconds, and waking a goroutine takes some microseconds.
+// worthwhile is the smallest number of environments for which a goroutine of their own pays off: a step of a problem
+// takes some hundred nanoseconds, and waking a goroutine takes some microseconds.
 const worthwhile = 128
 
 // Describe implements Arena.
 func (p *Problem) Describe(cfg *config.Config) (facts []Fact) {
 	if p.Recorded() {
-		facts = append(facts, Factf("workload", "%v", p.Trace), Factf("", "%d to train on, %d for validation, %d to be judged on",
-			p.Count(traces.Training), p.Count(traces.Validation), p.Count(traces.Test)))
+		facts = append(facts, Factf("workload", "%v", p.Trace),
+			Factf("", "%d to train on, %d for validation, %d to be judged on",
+				p.Count(traces.Training), p.Count(traces.Validation), p.Count(traces.Test)))
 	}
 	about := p.About.ID
 	if p.About.MaxSteps > 0 {
@@ -66,7 +67,8 @@ func (p *Problem) Describe(cfg *config.Config) (facts []Fact) {
 		about += fmt.Sprintf(", solved at a mean return of %g", p.About.Solved)
 	}
 	return append(facts, Fact{"env", about}, Factf("", "best checkpoint by %s, judged on %s; training uses neither",
-		plain.Count(p.through(cfg, traces.Validation, cfg.Eval.Validation, 1).episodes, "validation episode", "validation episodes"),
+		plain.Count(p.through(cfg, traces.Validation, cfg.Eval.Validation, 1).episodes, "validation episode",
+			"validation episodes"),
 		plain.Count(p.through(cfg, traces.Test, cfg.Eval.Episodes, 1).episodes, "test episode", "test episodes")))
 }
 

@@ -22,24 +22,29 @@ func TestEpisodeReportByHand(t *testing.T) {
 	r.Add("b", "baseline", []float64{1, 1, 1, 1}, []float64{1, 1, 1, 1})
 	a, b := r.Policies[0], r.Policies[1]
 	// Mean 24/4; deviation √((16+4+0+36)/4); the interquartile mean is that of 4 and 6.
-	if a.Return.Mean != 6 || a.Return.Std != math.Sqrt(14) || a.Return.IQM != 5 || *a.Length != 2.5 || !*a.Solved || *b.Solved {
+	if a.Return.Mean != 6 || a.Return.Std != math.Sqrt(14) || a.Return.IQM != 5 || *a.Length != 2.5 || !*a.Solved ||
+		*b.Solved {
 		t.Errorf("a is %+v, b is %+v", a, b)
 	}
-	if lo, hi := a.Return.CI95[0], a.Return.CI95[1]; !(lo >= 2 && lo < 5 && hi > 5 && hi <= 12) || b.Return.CI95 != [2]float64{1, 1} {
+	if lo, hi := a.Return.CI95[0], a.Return.CI95[1]; !(lo >= 2 && lo < 5 && hi > 5 && hi <= 12) ||
+		b.Return.CI95 != [2]float64{1, 1} {
 		t.Errorf("intervals %v and %v", a.Return.CI95, b.Return.CI95)
 	}
 	var text strings.Builder
 	if err := r.WriteTable(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"policy  mean return", "a             6.000  3.742   5.000 [2.000, 12.0]  2.000          2.5     yes", "no\n", "X-v1: 4 episodes from seed 1", "at least 5.\n"} {
+	for _, want := range []string{"policy  mean return",
+		"a             6.000  3.742   5.000 [2.000, 12.0]  2.000          2.5     yes", "no\n",
+		"X-v1: 4 episodes from seed 1", "at least 5.\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, text.String())
 		}
 	}
 	r = &report.EpisodeReport{Env: "Y-v1", Episodes: 1, Seed: cfg.Eval.Seed}
 	r.Add("a", "checkpoint", []float64{2}, []float64{1})
-	if out, err := json.Marshal(r); err != nil || !strings.Contains(string(out), `"solved_at":null`) || !strings.Contains(string(out), `"solved":null`) {
+	if out, err := json.Marshal(r); err != nil || !strings.Contains(string(out), `"solved_at":null`) ||
+		!strings.Contains(string(out), `"solved":null`) {
 		t.Errorf("without a threshold: %s (%v)", out, err)
 	}
 }

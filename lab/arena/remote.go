@@ -35,7 +35,8 @@ const GamesKind = "games"
 // gamesFormat is the version of such tasks.
 const gamesFormat = 1
 
-// gamesTask is the input of such a task. Its needs are the files of Files by their keys, each in a folder, and "checkpoint/N".
+// gamesTask is the input of such a task. Its needs are the files of Files by their keys, each in a folder, and
+// "checkpoint/N".
 type gamesTask struct {
 	Format      int               `json:"format"`
 	Base        string            `json:"base"` // the configuration of the world, YAML
@@ -74,13 +75,14 @@ type sharing struct {
 	unlock func()
 }
 
-// mostTasks is the largest number of tasks of a comparison: enough to balance machines of different speed, and few enough that
-// handing them out costs little.
+// mostTasks is the largest number of tasks of a comparison: enough to balance machines of different speed, and few
+// enough that handing them out costs little.
 const mostTasks = 512
 
-// share lets other machines play the games of runners, whose world has the configuration base, if opt has a queue. done ends that; it
-// is called with the command's error and returns it.
-func share(ctx context.Context, base *config.Config, opt *EvalOptions, runners ...*runner) (done func(error) error, err error) {
+// share lets other machines play the games of runners, whose world has the configuration base, if opt has a queue. done
+// ends that; it is called with the command's error and returns it.
+func share(ctx context.Context, base *config.Config, opt *EvalOptions, runners ...*runner) (done func(error) error,
+	err error) {
 	if opt.Queue == nil {
 		return func(err error) error { return err }, nil
 	}
@@ -179,8 +181,8 @@ func (s *sharing) remote(ctx context.Context, base *config.Config, opt *EvalOpti
 	return x, nil
 }
 
-// withModel returns base with the estimates of on if these are of a model that is a file, so that the file is sent and loaded
-// with the world.
+// withModel returns base with the estimates of on if these are of a model that is a file, so that the file is sent and
+// loaded with the world.
 func withModel(base, on *config.Config) (*config.Config, error) {
 	if est := on.Estimates(); est.File != "" && base.Estimates() != est {
 		b := *base
@@ -190,8 +192,8 @@ func withModel(base, on *config.Config) (*config.Config, error) {
 	return base, nil
 }
 
-// NewWorldOf is NewWorld on a worker. names are the result of brought.Put for the files of cfg. The world has no file that the
-// task did not bring.
+// NewWorldOf is NewWorld on a worker. names are the result of brought.Put for the files of cfg. The world has no file
+// that the task did not bring.
 func NewWorldOf(ctx context.Context, cfg *config.Config, j *workqueue.Job, names map[string]string) (*World, error) {
 	if err := brought.Check(cfg, names); err != nil {
 		return nil, err
@@ -236,8 +238,8 @@ func (x *remote) putCheckpoint(ctx context.Context, name, dir string) error {
 	return err
 }
 
-// run plays games on whichever machine takes them. Those of policies with a budget of time are played here at the end: they
-// depend on how fast a machine is.
+// run plays games on whichever machine takes them. Those of policies with a budget of time are played here at the end:
+// they depend on how fast a machine is.
 func (x *remote) run(ctx context.Context, r *runner, games []game, ended func(g game, got result)) error {
 	var timed, shared []game
 	for _, g := range games {
@@ -441,7 +443,10 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (*runner, error)
 		}
 	}
 	if est := on.Estimates(); est.File != "" && est != base.Estimates() {
-		return nil, errors.New("the task compares with the estimates of a model and has not brought it; a worker opens no file of its own for a task")
+		return nil,
+			errors.New(
+				"the task compares with the estimates of a model and has not brought it; a worker opens no file of its own for a " +
+					"task")
 	}
 	w, err := NewWorldOf(ctx, &base, j, in.Files)
 	if err != nil {

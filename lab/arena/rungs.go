@@ -33,7 +33,8 @@ func ParseRungs(list []string) (Rungs, error) {
 		all = append(all, e)
 	}
 	if len(all) < 2 {
-		return nil, fmt.Errorf("want two or more estimates to compare, as none,history,exact: each is one of %s", sim.EstimatesWanted)
+		return nil, fmt.Errorf("want two or more estimates to compare, as none,history,exact: each is one of %s",
+			sim.EstimatesWanted)
 	}
 	return all, nil
 }
@@ -48,11 +49,12 @@ func (r Rungs) Against() sim.Estimates {
 	return r[len(r)-1]
 }
 
-// Base returns cfg with estimates among r with which all policies can play: the configuration to be checked and to follow a
-// workload.
+// Base returns cfg with estimates among r with which all policies can play: the configuration to be checked and to
+// follow a workload.
 func (r Rungs) Base(cfg config.Config) (config.Config, error) {
 	if !cfg.Simulated() {
-		return cfg, fault.Mistakef("%s: %s has no run times to know; want an environment on the simulator", fault.Key("rungs"), cfg.Env.ID)
+		return cfg, fault.Mistakef("%s: %s has no run times to know; want an environment on the simulator",
+			fault.Key("rungs"), cfg.Env.ID)
 	}
 	est := r.Against()
 	for _, e := range r {
@@ -68,14 +70,15 @@ func (r Rungs) Base(cfg config.Config) (config.Config, error) {
 	return on, nil
 }
 
-// CompareRungs plays checkpoints and the policies of cfg on the same test windows with each of rungs. cfg is what Rungs.Base
-// returns. Policies that rank by run times are absent where there are none.
+// CompareRungs plays checkpoints and the policies of cfg on the same test windows with each of rungs. cfg is what
+// Rungs.Base returns. Policies that rank by run times are absent where there are none.
 func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalOptions) (_ *report.Ladder, err error) {
 	if err := ready(&cfg); err != nil {
 		return nil, err
 	}
 	if opt.External != nil {
-		return nil, fault.Mistakef("%s does not go with %s: other programs play on one rung", fault.Key("rungs"), fault.Key("serve"))
+		return nil, fault.Mistakef("%s does not go with %s: other programs play on one rung", fault.Key("rungs"),
+			fault.Key("serve"))
 	}
 	world := opt.World
 	if world == nil {
@@ -102,7 +105,10 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 			return nil, err
 		}
 		if len(opt.Checkpoints)+len(opt.Models) == 0 && len(cfg.Eval.Policies) > 0 && len(on.Eval.Policies) == 0 {
-			return nil, fault.Mistakef("%s %s: all of %s rank by run times, and there are none; name another policy too, such as fifo+skip, or leave %s out", fault.Key("rungs"), e, strings.Join(cfg.Eval.Policies, ", "), e)
+			return nil,
+				fault.Mistakef(
+					"%s %s: all of %s rank by run times, and there are none; name another policy too, such as fifo+skip, or leave "+
+						"%s out", fault.Key("rungs"), e, strings.Join(cfg.Eval.Policies, ", "), e)
 		}
 		r, err := w.testing(ctx, &on, &opt)
 		if err != nil {
@@ -170,7 +176,8 @@ func (w *World) knows(e sim.Estimates) error {
 	for part := range traces.Part(3) {
 		for _, j := range w.Workload.Windows.Jobs(part) {
 			if j.Estimate <= 0 {
-				return fault.Mistakef("%s %s: job %s of %s has no requested time; want %s", fault.Key("rungs"), e, j.ID, w.Trace.File, "none, history, gbdt, exact or noisy:SIGMA")
+				return fault.Mistakef("%s %s: job %s of %s has no requested time; want %s", fault.Key("rungs"), e, j.ID,
+					w.Trace.File, "none, history, gbdt, exact or noisy:SIGMA")
 			}
 		}
 	}

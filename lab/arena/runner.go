@@ -15,9 +15,9 @@ import (
 	"clustergym/traces"
 )
 
-// runner plays policies on the same episodes of a part: windows on the simulator, or episodes through actions alone. It plays on
-// goroutines of this process, on workers of other machines too where there is a queue (remote), and leaves external policies to
-// their programs (externals). Its results do not depend on who plays what.
+// runner plays policies on the same episodes of a part: windows on the simulator, or episodes through actions alone. It
+// plays on goroutines of this process, on workers of other machines too where there is a queue (remote), and leaves
+// external policies to their programs (externals). Its results do not depend on who plays what.
 type runner struct {
 	world    *World
 	cfg      *config.Config
@@ -36,7 +36,8 @@ type runner struct {
 	local par.Local[*worker]
 }
 
-// game is one policy on one episode; a policy that draws plays an episode several times. Episode wholePart is the whole part.
+// game is one policy on one episode; a policy that draws plays an episode several times. Episode wholePart is the whole
+// part.
 type game struct{ policy, seed, episode int }
 
 const wholePart = -1
@@ -54,7 +55,8 @@ type worker struct {
 	seen    metrics.Collector
 }
 
-// runner returns a runner of windows of a part on the simulator, at most n. A part without windows is the user's mistake.
+// runner returns a runner of windows of a part on the simulator, at most n. A part without windows is the user's
+// mistake.
 func (w *World) runner(cfg *config.Config, part traces.Part, n, workers int) (*runner, error) {
 	n, err := w.count(part, n)
 	if err != nil {
@@ -112,8 +114,8 @@ func (r *runner) worker() (*worker, error) {
 	return s, nil
 }
 
-// results returns the results of games: [seed][episode] of each policy, none of external ones, and of each policy that played it the
-// summary of the whole part.
+// results returns the results of games: [seed][episode] of each policy, none of external ones, and of each policy that
+// played it the summary of the whole part.
 func (r *runner) results(ctx context.Context) (of [][][]result, whole []metrics.Summary, err error) {
 	of, whole = make([][][]result, len(r.policies)), make([]metrics.Summary, len(r.policies))
 	for p := range r.policies {
@@ -137,7 +139,8 @@ func (r *runner) results(ctx context.Context) (of [][][]result, whole []metrics.
 	return of, whole, err
 }
 
-// games returns the games of all policies but the external ones, in the order in which they begin. Any order gives the same results.
+// games returns the games of all policies but the external ones, in the order in which they begin. Any order gives the
+// same results.
 func (r *runner) games() (games []game) {
 	for p := range r.policies {
 		if r.policies[p].player == nil {

@@ -17,7 +17,8 @@ import (
 func tiny(t *testing.T, policies string) *config.Config {
 	t.Helper()
 	cfg := config.Default()
-	for _, set := range []string{"trace.synth.jobs=2000", "env.window=16", "env.warm=16", "env.load=3", "eval.windows=3", "eval.whole=false", "eval.seeds=2", "eval.policies=[" + policies + "]"} {
+	for _, set := range []string{"trace.synth.jobs=2000", "env.window=16", "env.warm=16", "env.load=3", "eval.windows=3",
+		"eval.whole=false", "eval.seeds=2", "eval.policies=[" + policies + "]"} {
 		if err := cfg.Set(set); err != nil {
 			t.Fatal(err)
 		}

@@ -54,8 +54,8 @@ func (w *World) Baselines(ctx context.Context, cfg *config.Config, workers int) 
 	return r.baselines(ctx)
 }
 
-// validating returns a runner of the validation windows of cfg, or of episodes where there is no simulator or validations go by the
-// return.
+// validating returns a runner of the validation windows of cfg, or of episodes where there is no simulator or
+// validations go by the return.
 func (w *World) validating(cfg *config.Config, workers int) (*runner, error) {
 	if w.About.Simulated() && cfg.Eval.Choose != config.ByReturn {
 		return w.runner(cfg, traces.Validation, cfg.Eval.Validation, workers)
@@ -78,8 +78,8 @@ func (r *runner) validate(agent Trainee) (*rundir.Validation, error) {
 	return r.validation(played[0][0]), nil
 }
 
-// baselines plays the policies of the configuration that can be validated as agents are. Planners do not act step by step, so that
-// they have a metric and no return; schedulers that see the whole queue play on windows alone.
+// baselines plays the policies of the configuration that can be validated as agents are. Planners do not act step by
+// step, so that they have a metric and no return; schedulers that see the whole queue play on windows alone.
 func (r *runner) baselines(ctx context.Context) ([]Baseline, error) {
 	all, err := r.world.baselines(r.cfg)
 	if err != nil {
@@ -102,7 +102,8 @@ func (r *runner) baselines(ctx context.Context) ([]Baseline, error) {
 
 // byScore returns whether validations go by the metric of the environment, not by the return.
 func (r *runner) byScore() bool {
-	return r.windows || r.world.About.Metric.Of != nil && r.cfg.Eval.Choose != config.ByReturn && !r.world.About.Simulated()
+	return r.windows || r.world.About.Metric.Of != nil && r.cfg.Eval.Choose != config.ByReturn &&
+		!r.world.About.Simulated()
 }
 
 // validation returns the validation of a policy that played every window or episode.
@@ -125,9 +126,9 @@ func (r *runner) validation(played []result) *rundir.Validation {
 	return v
 }
 
-// scored sets v to the mean of the environment's metric over windows or episodes. It is the geometric mean if all values
-// are positive: windows differ by a factor of a hundred, so an arithmetic mean over a few of them would depend on the one
-// or two most crowded ones. eval.choose: mean asks for the arithmetic mean all the same.
+// scored sets v to the mean of the environment's metric over windows or episodes. It is the geometric mean if all
+// values are positive: windows differ by a factor of a hundred, so an arithmetic mean over a few of them would depend
+// on the one or two most crowded ones. eval.choose: mean asks for the arithmetic mean all the same.
 func scored(cfg *config.Config, m envs.Metric, values []float64, v *rundir.Validation) *rundir.Validation {
 	mean := statistic.Mean(values)
 	v.Mean = "mean"
@@ -149,8 +150,8 @@ type Standings struct {
 	PerWindow [][]float64
 }
 
-// Standings plays the validation windows with the checkpoint in dir, on workers goroutines, and with the policies of cfg that
-// repeat themselves. Those that look ahead would take minutes and are left out.
+// Standings plays the validation windows with the checkpoint in dir, on workers goroutines, and with the policies of
+// cfg that repeat themselves. Those that look ahead would take minutes and are left out.
 func (w *World) Standings(ctx context.Context, cfg *config.Config, dir string, workers int) (*Standings, error) {
 	r, err := w.runner(cfg, traces.Validation, cfg.Eval.Validation, workers)
 	if err != nil {

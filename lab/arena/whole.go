@@ -46,7 +46,8 @@ func (r *runner) wholeReport(of []metrics.Summary) (*report.WholeReport, error) 
 		return nil, err
 	}
 	counted := len(all.jobs) - all.warm
-	out := &report.WholeReport{FirstJob: all.first + all.warm, Jobs: counted, Counted: counted - 2*cut, Policies: []report.WholePolicy{}}
+	out := &report.WholeReport{FirstJob: all.first + all.warm, Jobs: counted, Counted: counted - 2*cut,
+		Policies: []report.WholePolicy{}}
 	for i := range r.policies {
 		if r.policies[i].whole() {
 			out.Policies = append(out.Policies, report.WholePolicy{Name: r.policies[i].name, Metrics: of[i]})

@@ -28,7 +28,8 @@ var recorded = sync.OnceValue(func() map[string]bound {
 	return all
 })
 
-// possible returns an error if results on the development windows, which check has passed, are better than any policy can be.
+// possible returns an error if results on the development windows, which check has passed, are better than any policy
+// can be.
 func (v *Version) possible(r *Results) error {
 	if r.Split != Development {
 		return nil
@@ -46,7 +47,8 @@ func (r *TaskResult) possible(t *Task, cfg *config.Config) error {
 	for k, run := range r.Values {
 		for w, x := range run {
 			if w < len(b.Least) && x < b.Least[w]*(1-tolerance) {
-				return fmt.Errorf("run %d, window %d: it says a %s of %s, and no policy that finishes all jobs gets below %s there", k+1, w, m.Title, digits(x, m.Unit), digits(b.Least[w], m.Unit))
+				return fmt.Errorf("run %d, window %d: it says a %s of %s, and no policy that finishes all jobs gets below %s there",
+					k+1, w, m.Title, digits(x, m.Unit), digits(b.Least[w], m.Unit))
 			}
 		}
 	}

@@ -16,7 +16,8 @@ import (
 // The bounds follow from the tasks, for one task of each environment; -update computes and writes all of them.
 func TestBoundsAreThoseOfTheTasks(t *testing.T) {
 	v := Current()
-	some := []string{"jobselect-philly-exact", "preempt-users-causal", "queuerank-gangs-exact", "gpupick-helios-128-exact", "delayoffer-gangs-exact", "dagplace-busy", "workerplace-ps"}
+	some := []string{"jobselect-philly-exact", "preempt-users-causal", "queuerank-gangs-exact", "gpupick-helios-128-exact",
+		"delayoffer-gangs-exact", "dagplace-busy", "workerplace-ps"}
 	if testing.Short() {
 		some = []string{"dagplace-busy", "workerplace-ps"}
 	}
@@ -46,8 +47,8 @@ func TestBoundsAreThoseOfTheTasks(t *testing.T) {
 	}
 }
 
-// No policy is better than its task allows: on every task a row of zeros, or of values a little below what is possible, is refused
-// with the figure. A row at the bounds passes, and so do the best rules.
+// No policy is better than its task allows: on every task a row of zeros, or of values a little below what is possible,
+// is refused with the figure. A row at the bounds passes, and so do the best rules.
 func TestRowsThatAreTooGoodAreRefused(t *testing.T) {
 	v := Current()
 	for i := range v.Tasks {
@@ -62,7 +63,8 @@ func TestRowsThatAreTooGoodAreRefused(t *testing.T) {
 			continue
 		}
 		if ref, ok := v.Reference(task); !ok || statistic.Mean(b.Least) > ref.Best || slices.Min(b.Least) <= 0 {
-			t.Errorf("%s: the bound is %v in the mean, and the best rule reaches %v", task.Name, statistic.Mean(b.Least), ref.Best)
+			t.Errorf("%s: the bound is %v in the mean, and the best rule reaches %v", task.Name, statistic.Mean(b.Least),
+				ref.Best)
 		}
 		for _, c := range []struct {
 			what   string
@@ -91,7 +93,9 @@ func TestRowsThatAreTooGoodAreRefused(t *testing.T) {
 			}
 			_, results := v.ReadResults(dir)
 			for _, err := range []error{made, read, results} {
-				if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "no policy that finishes all jobs gets below")) {
+				if (err == nil) != (c.want == "") || err != nil &&
+					(!strings.Contains(err.Error(), c.want) ||
+						!strings.Contains(err.Error(), "no policy that finishes all jobs gets below")) {
 					t.Errorf("%s, %s: got %v, expected %q", task.Name, c.what, err, c.want)
 				}
 			}
@@ -117,14 +121,16 @@ func TestRowsOfProgramsAreOfTasksThatProgramsPlay(t *testing.T) {
 			}
 		}
 		_, err = v.NewRow(&r.Results, "", "", r.Commands, Program{})
-		if cfg.Simulated() != (err == nil) || err != nil && !strings.Contains(err.Error(), "no program can play it over the bridge") {
+		if cfg.Simulated() != (err == nil) || err != nil &&
+			!strings.Contains(err.Error(), "no program can play it over the bridge") {
 			t.Errorf("%s: got %v", task.Name, err)
 		}
 		if !cfg.Simulated() {
 			continue
 		}
 		r.Tasks[0].Tries = 2
-		if _, err := v.NewRow(&r.Results, "", "", r.Commands, Program{}); err == nil || !strings.Contains(err.Error(), "has begun to play 2 times, and a row has one try") {
+		if _, err := v.NewRow(&r.Results, "", "", r.Commands, Program{}); err == nil ||
+			!strings.Contains(err.Error(), "has begun to play 2 times, and a row has one try") {
 			t.Errorf("%s, twice: got %v", task.Name, err)
 		}
 	}

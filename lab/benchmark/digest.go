@@ -17,15 +17,16 @@ import (
 	"clustergym/lab/rundir"
 )
 
-// Digest returns the hash of the task: of its development episodes, jobs included, and of what its score counts. cfg is its
-// configuration and w the world of it.
+// Digest returns the hash of the task: of its development episodes, jobs included, and of what its score counts. cfg is
+// its configuration and w the world of it.
 func (t *Task) Digest(w *arena.World, cfg *config.Config) (string, error) {
 	episodes, err := w.TestSHA(cfg)
 	if err != nil {
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %d\n%s\n%s\n%s\n%s\n%d\n%s\n", Name, t.version, t.Name, metric(cfg).Key, Rung(cfg), episodes, cfg.Eval.Seeds, strings.Join(t.Rules, ","))
+	fmt.Fprintf(h, "%s %d\n%s\n%s\n%s\n%s\n%d\n%s\n", Name, t.version, t.Name, metric(cfg).Key, Rung(cfg), episodes,
+		cfg.Eval.Seeds, strings.Join(t.Rules, ","))
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
@@ -33,7 +34,9 @@ func (t *Task) Digest(w *arena.World, cfg *config.Config) (string, error) {
 func (t *Task) check(w *arena.World, cfg *config.Config) error {
 	got, err := t.Digest(w, cfg)
 	if err == nil && got != t.Hash {
-		err = fmt.Errorf("task %s: this program plays other windows than version %d of the benchmark: hash %.12s…, want %.12s…; use the program that belongs to it", t.Name, t.version, got, t.Hash)
+		err = fmt.Errorf(
+			"task %s: this program plays other windows than version %d of the benchmark: hash %.12s…, want %.12s…; use the "+
+				"program that belongs to it", t.Name, t.version, got, t.Hash)
 	}
 	return err
 }
@@ -48,8 +51,8 @@ func hashJSON(v any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hashCheckpoint returns what a checkpoint is, or that of a run directory. Its hash is of everything that decides how it plays: the
-// configuration of its run and its weights. Names of folders are not in it.
+// hashCheckpoint returns what a checkpoint is, or that of a run directory. Its hash is of everything that decides how
+// it plays: the configuration of its run and its weights. Names of folders are not in it.
 func hashCheckpoint(dir string) (fingerprint, error) {
 	ckpt, run, err := rundir.CheckpointDir(dir)
 	if err != nil {

@@ -19,7 +19,8 @@ const page = "../../docs/evidence/benchmark.md"
 func taskTable(t *testing.T, v *Version) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| task | what it tests | run times | windows | steps | random → best | hash |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString(
+		"| task | what it tests | run times | windows | steps | random → best | hash |\n|---|---|---|---|---|---|---|\n")
 	for i := range v.Tasks {
 		task := &v.Tasks[i]
 		cfg, err := task.Config()
@@ -28,7 +29,8 @@ func taskTable(t *testing.T, v *Version) string {
 		}
 		ref, _ := v.Reference(task)
 		m := metric(&cfg)
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %d | %d | %s: %s → %s (`%s`) | `%s` |\n", task.Name, task.Tests, Rung(&cfg), Windows(&cfg), cfg.Train.Steps, m.Title, m.Show(ref.Random), m.Show(ref.Best), ref.Rule, task.Hash[:12])
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %d | %d | %s: %s → %s (`%s`) | `%s` |\n", task.Name, task.Tests, Rung(&cfg),
+			Windows(&cfg), cfg.Train.Steps, m.Title, m.Show(ref.Random), m.Show(ref.Best), ref.Rule, task.Hash[:12])
 	}
 	return b.String()
 }
@@ -93,7 +95,8 @@ func agentTable(t *testing.T, v *Version) string {
 				continue
 			}
 			has = true
-			text += fmt.Sprintf(" %.3f | %.3f [%.3f, %.3f] |", statistic.Mean(dev), statistic.Mean(sealed), slices.Min(sealed), slices.Max(sealed))
+			text += fmt.Sprintf(" %.3f | %.3f [%.3f, %.3f] |", statistic.Mean(dev), statistic.Mean(sealed), slices.Min(sealed),
+				slices.Max(sealed))
 		}
 		if has {
 			b.WriteString(text + "\n")
@@ -109,7 +112,8 @@ func TestTablesOfThePageAreThoseOfTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := string(text)
-	for name, want := range map[string]string{"tasks": taskTable(t, v), "board": boardTable(t, v), "agents": agentTable(t, v)} {
+	for name, want := range map[string]string{"tasks": taskTable(t, v), "board": boardTable(t, v),
+		"agents": agentTable(t, v)} {
 		begin, end := "<!-- "+name+" -->\n", "<!-- end -->\n"
 		before, rest, ok1 := strings.Cut(doc, begin)
 		got, after, ok2 := strings.Cut(rest, end)

@@ -47,11 +47,12 @@ func playAs(ctx context.Context, f server.Factory, name, rule string) (err error
 	return nil
 }
 
-// Two programs that play rules over the bridge are two runs of one row, with the values of the rules, whether the metric is the
-// simulator's or the environment's own. The row has the hash of what they play with.
+// Two programs that play rules over the bridge are two runs of one row, with the values of the rules, whether the
+// metric is the simulator's or the environment's own. The row has the hash of what they play with.
 func TestProgramsAreRunsOfARow(t *testing.T) {
 	v := Current()
-	for _, c := range []struct{ task, a, b string }{{"gpupick-proximity-exact", "optimal", "pack"}, {"queuerank-users-causal", "sjf", "fifo"}} {
+	for _, c := range []struct{ task, a, b string }{{"gpupick-proximity-exact", "optimal", "pack"},
+		{"queuerank-users-causal", "sjf", "fifo"}} {
 		tasks, err := v.Match(c.task)
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +63,8 @@ func TestProgramsAreRunsOfARow(t *testing.T) {
 		}
 		p := &Policy{Name: "programs", Kind: KindExternal, Files: []string{model}, External: &arena.External{
 			Names: []string{"one", "two"}, Timeout: time.Minute, Serve: func(ctx context.Context, f server.Factory) error {
-				err := errors.Join(playAs(context.WithoutCancel(ctx), f, "one", c.a), playAs(context.WithoutCancel(ctx), f, "two", c.b))
+				err := errors.Join(playAs(context.WithoutCancel(ctx), f, "one", c.a),
+					playAs(context.WithoutCancel(ctx), f, "two", c.b))
 				if err == nil {
 					<-ctx.Done()
 				}
@@ -86,7 +88,8 @@ func TestProgramsAreRunsOfARow(t *testing.T) {
 		if err := os.WriteFile(model, []byte("2"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := v.Play(t.Context(), p, Options{Dir: dir, Tasks: tasks}); err == nil || !strings.Contains(err.Error(), "holds the results of another policy") {
+		if _, err := v.Play(t.Context(), p, Options{Dir: dir, Tasks: tasks}); err == nil ||
+			!strings.Contains(err.Error(), "holds the results of another policy") {
 			t.Errorf("%s: another model in the same folder: %v", c.task, err)
 		}
 		if r.policyHash("1") == r.policyHash("2") {
@@ -111,7 +114,8 @@ func wireMap(m map[string]any) wire.Map {
 // The arguments of show --kwargs make the environment of the task: on the training part it takes the same steps.
 func TestKwargsMakeTheTasksEnvironment(t *testing.T) {
 	v := Current()
-	tasks, err := v.Match("preempt-dear-causal", "queuerank-gangs-exact", "gpupick-helios-128-exact", "delayoffer-las-causal", "dagplace-busy", "workerplace-ps")
+	tasks, err := v.Match("preempt-dear-causal", "queuerank-gangs-exact", "gpupick-helios-128-exact",
+		"delayoffer-las-causal", "dagplace-busy", "workerplace-ps")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,8 +184,8 @@ func leaves(ctx context.Context, f server.Factory) error {
 	return errors.Join(e.Step(ctx, env.Action{Disc: []int32{int32(slices.Index(ts.Mask, true))}}, ts), e.Close())
 }
 
-// A program that leaves a window has no results. If it begins again, the results say so, and are no row; sealed windows are not begun
-// again.
+// A program that leaves a window has no results. If it begins again, the results say so, and are no row; sealed windows
+// are not begun again.
 func TestAProgramHasOneTry(t *testing.T) {
 	v, secret := Current(), Draw()
 	v.Commitment = secret.Commitment()
@@ -203,7 +207,8 @@ func TestAProgramHasOneTry(t *testing.T) {
 	whole := func(ctx context.Context, f server.Factory) error { return playAs(ctx, f, "program", "optimal") }
 	for _, s := range []*Secret{nil, &secret} {
 		opt := Options{Dir: t.TempDir(), Tasks: tasks, Secret: s}
-		if _, err := v.Play(t.Context(), by(leaves), opt); err == nil || !strings.Contains(err.Error(), "policy program left window 0 before its end, and each window is played once") {
+		if _, err := v.Play(t.Context(), by(leaves), opt); err == nil ||
+			!strings.Contains(err.Error(), "policy program left window 0 before its end, and each window is played once") {
 			t.Fatalf("got %v", err)
 		}
 		r, err := v.Play(t.Context(), by(whole), opt)
@@ -219,7 +224,8 @@ func TestAProgramHasOneTry(t *testing.T) {
 		if r.Tasks[0].Tries != 2 {
 			t.Errorf("%d tries, expected 2", r.Tasks[0].Tries)
 		}
-		if _, err := v.NewRow(r, "", "", []string{"x"}, Program{}); err == nil || !strings.Contains(err.Error(), "a row has one try") {
+		if _, err := v.NewRow(r, "", "", []string{"x"}, Program{}); err == nil ||
+			!strings.Contains(err.Error(), "a row has one try") {
 			t.Errorf("got %v", err)
 		}
 		opt.Dir = t.TempDir()

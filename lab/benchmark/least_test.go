@@ -13,10 +13,12 @@ func TestDelaysWorkedByHand(t *testing.T) {
 		want float64
 	}{
 		{"one job", []job{{at: 7, time: 3, size: 0.25, weight: 1}}, 3},
-		{"one after the other, the shorter first: 1 + 4", []job{{time: 3, size: 1, weight: 1}, {time: 1, size: 1, weight: 1}}, 5},
+		{"one after the other, the shorter first: 1 + 4", []job{{time: 3, size: 1, weight: 1}, {time: 1, size: 1, weight: 1}},
+			5},
 		{"at once", []job{{time: 2, size: 0.5, weight: 1}, {time: 2, size: 0.5, weight: 1}}, 4},
-		// The second stops the first: it is served from 1 to 2, in the mean at 1.5, and ends half a second later. The first is served from 0
-		// to 1 and from 2 to 5, in the mean at 2.75, and ends two seconds later. The second comes at 1: 2 + 4.75 − 1.
+		// The second stops the first: it is served from 1 to 2, in the mean at 1.5, and ends half a second later. The first
+		// is served from 0 to 1 and from 2 to 5, in the mean at 2.75, and ends two seconds later. The second comes at 1: 2 +
+		// 4.75 − 1.
 		{"one that comes later", []job{{time: 4, size: 1, weight: 1}, {at: 1, time: 1, size: 1, weight: 1}}, 5.75},
 		{"weights: 3 × 3 + 4", []job{{time: 3, size: 1, weight: 4}, {time: 1, size: 1, weight: 1}}, 16},
 		{"a gap", []job{{time: 1, size: 1, weight: 1}, {at: 100, time: 1, size: 1, weight: 1}}, 2},
@@ -38,7 +40,8 @@ func TestNoScheduleIsBetter(t *testing.T) {
 		wide := make([]int, len(jobs))
 		for i := range jobs {
 			wide[i] = 1 << src.IntN(4)
-			jobs[i] = job{at: float64(src.IntN(20)), time: float64(1 + src.IntN(30)), size: float64(wide[i]) / gpus, weight: 1 + src.Float64()}
+			jobs[i] = job{at: float64(src.IntN(20)), time: float64(1 + src.IntN(30)), size: float64(wide[i]) / gpus,
+				weight: 1 + src.Float64()}
 		}
 		least := leastDelay(append([]job(nil), jobs...))
 		for range 20 {

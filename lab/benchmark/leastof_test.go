@@ -1,7 +1,7 @@
 package benchmark
 
-// What no policy gets below, computed: for each test window or episode of a configuration, a value of the metric that is out of reach
-// for any policy. bounds.json has the values of the tasks.
+// What no policy gets below, computed: for each test window or episode of a configuration, a value of the metric that
+// is out of reach for any policy. bounds.json has the values of the tasks.
 
 import (
 	"context"
@@ -65,8 +65,8 @@ func roundDown(x float64) float64 {
 	return y
 }
 
-// leastOf returns for each of n test windows or episodes of cfg, whose world is w, a value of the metric that no policy gets below if it
-// finishes all jobs, whatever it knows. cfg is of a scheduling environment.
+// leastOf returns for each of n test windows or episodes of cfg, whose world is w, a value of the metric that no policy
+// gets below if it finishes all jobs, whatever it knows. cfg is of a scheduling environment.
 func leastOf(ctx context.Context, cfg *config.Config, w *arena.World, n int) (all []float64, err error) {
 	if cfg.Simulated() {
 		return simulated(ctx, cfg, w, n)
@@ -98,7 +98,8 @@ func leastOf(ctx context.Context, cfg *config.Config, w *arena.World, n int) (al
 	return all, nil
 }
 
-// simulated is leastOf on the cluster simulator. A heuristic plays each window, so that its jobs are seen as policies get them.
+// simulated is leastOf on the cluster simulator. A heuristic plays each window, so that its jobs are seen as policies
+// get them.
 func simulated(ctx context.Context, cfg *config.Config, w *arena.World, n int) ([]float64, error) {
 	fifo, err := cfg.Rival("fifo+skip")
 	if err != nil {
@@ -123,7 +124,8 @@ func simulated(ctx context.Context, cfg *config.Config, w *arena.World, n int) (
 			cost := 0.0
 			for j := range seen.Jobs() {
 				if j.Finish >= 0 && float64(j.Run) < float64(j.Work)*(1-1e-9) {
-					return 0, fmt.Errorf("%s: a job runs for %v, and %v alone: there is no bound for jobs that become faster", cfg.Env.ID, j.Run, j.Work)
+					return 0, fmt.Errorf("%s: a job runs for %v, and %v alone: there is no bound for jobs that become faster",
+						cfg.Env.ID, j.Run, j.Work)
 				}
 				jobs = append(jobs, asked(j, w.GPUs, metric))
 				cost += empty.BestCost(int(j.GPUs))
@@ -168,13 +170,13 @@ type job struct {
 	left, middle float64 // time on the whole cluster that is left; the integral over the clock of what it got
 }
 
-// leastDelay returns a weighted sum of the jobs' delays, from when they come until they end, that no schedule gets below. It is the
-// larger of two bounds.
+// leastDelay returns a weighted sum of the jobs' delays, from when they come until they end, that no schedule gets
+// below. It is the larger of two bounds.
 //
-// A job does not end before its own time is over. And a schedule hands out the cluster, whole or in parts, so that the means of
-// the times at which jobs are served, weighted, add up to at least what preemptive serving of the job with most weight for
-// its work gives (Goemans, "Improved approximation algorithms for scheduling with release dates", SODA 1997); a job ends at
-// least half of its own time after its mean.
+// A job does not end before its own time is over. And a schedule hands out the cluster, whole or in parts, so that the
+// means of the times at which jobs are served, weighted, add up to at least what preemptive serving of the job with
+// most weight for its work gives (Goemans, "Improved approximation algorithms for scheduling with release dates", SODA
+// 1997); a job ends at least half of its own time after its mean.
 func leastDelay(jobs []job) float64 {
 	alone, shared, came := 0.0, 0.0, 0.0
 	for i := range jobs {

@@ -104,9 +104,10 @@ type plan struct {
 	Kernels string `json:"kernels,omitempty"`
 }
 
-// Play plays a policy on tasks and returns the results on all tasks in opt.Dir. What opt.Dir has is not played again, so that an
-// interrupted call is continued by the same call, to the same bytes; more tasks may be added later. Tasks for which the policy has
-// nothing to play with are left out. If ctx is cancelled, Play keeps all finished runs and returns fault.ErrInterrupted.
+// Play plays a policy on tasks and returns the results on all tasks in opt.Dir. What opt.Dir has is not played again,
+// so that an interrupted call is continued by the same call, to the same bytes; more tasks may be added later. Tasks
+// for which the policy has nothing to play with are left out. If ctx is cancelled, Play keeps all finished runs and
+// returns fault.ErrInterrupted.
 func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -130,7 +131,8 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 		return nil, err
 	}
 	defer unlock()
-	r := &Results{Format: resultsFormat, Version: v.Version, Split: g.plan.Split, Sealed: g.plan.Sealed, Policy: *p, Kernels: g.plan.Kernels}
+	r := &Results{Format: resultsFormat, Version: v.Version, Split: g.plan.Split, Sealed: g.plan.Sealed, Policy: *p,
+		Kernels: g.plan.Kernels}
 	for i := range v.Tasks {
 		t := &v.Tasks[i]
 		var res *TaskResult
@@ -140,7 +142,8 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 			res, err = g.kept(t)
 		}
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w; what was played is kept in %s, and the same command goes on", fault.ErrInterrupted, opt.Dir)
+			return nil, fmt.Errorf("%w; what was played is kept in %s, and the same command goes on", fault.ErrInterrupted,
+				opt.Dir)
 		}
 		if err != nil {
 			return nil, err
@@ -233,7 +236,9 @@ func (g *playing) enter() (unlock func(), err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		err = safefile.Write(name, want)
 	case err == nil && string(had) != string(want):
-		err = fault.Mistakef("%s holds the results of another policy, version, split or set of kernels (%s); name another folder", g.opt.Dir, planFile)
+		err = fault.Mistakef(
+			"%s holds the results of another policy, version, split or set of kernels (%s); name another folder", g.opt.Dir,
+			planFile)
 	}
 	if err != nil {
 		unlock()
@@ -262,8 +267,8 @@ type part struct {
 	Seal   string      `json:"seal,omitempty"` // of a part on sealed windows, see seal
 }
 
-// seal returns a keyed hash of a part and of its folder's plan. Only somebody who has the secret can compute it, so parts that were
-// edited or copied from another folder are refused.
+// seal returns a keyed hash of a part and of its folder's plan. Only somebody who has the secret can compute it, so
+// parts that were edited or copied from another folder are refused.
 func (g *playing) seal(t *Task, run int, p *part) string {
 	if g.opt.Secret == nil {
 		return ""
@@ -293,10 +298,14 @@ func (g *playing) readPart(t *Task, run int) (*part, error) {
 		return nil, fault.Mistakef("%s: %v; remove it to play this run again", g.partFile(t, run), err)
 	}
 	if p.Hash != t.Hash {
-		return nil, fault.Mistakef("%s is of another task than version %d has; remove it to play this run again", g.partFile(t, run), g.v.Version)
+		return nil, fault.Mistakef("%s is of another task than version %d has; remove it to play this run again",
+			g.partFile(t, run), g.v.Version)
 	}
 	if !hmac.Equal([]byte(p.Seal), []byte(g.seal(t, run, &p))) {
-		return nil, fault.Mistakef("%s was not played here on the windows of the secret, or was changed; remove it to play this run again", g.partFile(t, run))
+		return nil,
+			fault.Mistakef(
+				"%s was not played here on the windows of the secret, or was changed; remove it to play this run again",
+				g.partFile(t, run))
 	}
 	return &p, nil
 }
@@ -353,7 +362,8 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 	if err := os.MkdirAll(filepath.Join(g.opt.Dir, partsDir, t.Name), 0o755); err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
-	if err := safefile.Write(filepath.Join(g.opt.Dir, partsDir, t.Name, "runs"), []byte(strconv.Itoa(len(runs)))); err != nil {
+	if err := safefile.Write(filepath.Join(g.opt.Dir, partsDir, t.Name, "runs"), []byte(strconv.Itoa(len(runs)))); err !=
+		nil {
 		return nil, err
 	}
 	res := &TaskResult{Task: t.Name, Hash: t.Hash}
@@ -368,7 +378,8 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 			return nil, fault.Mistakef("%s was not played by what %s now has; name another folder", g.partFile(t, i), c.from)
 		}
 		if p != nil && c.rule != "" && p.Policy != c.rule {
-			return nil, fault.Mistakef("%s was played by %s, and the rule is %s; name another folder", g.partFile(t, i), p.Policy, c.rule)
+			return nil, fault.Mistakef("%s was played by %s, and the rule is %s; name another folder", g.partFile(t, i),
+				p.Policy, c.rule)
 		}
 		if p == nil {
 			if world == nil {
@@ -460,8 +471,8 @@ func contenders(t *Task, from []string, hash func(name string) (fingerprint, err
 	return all, nil
 }
 
-// world returns the world of the windows to be played, after the development windows were found to be those of the version. It
-// sets the seeds of cfg.
+// world returns the world of the windows to be played, after the development windows were found to be those of the
+// version. It sets the seeds of cfg.
 func (g *playing) world(ctx context.Context, t *Task, cfg *config.Config) (*arena.World, error) {
 	w, err := arena.NewWorldContext(ctx, cfg)
 	if err != nil {
@@ -479,7 +490,8 @@ func (g *playing) world(ctx context.Context, t *Task, cfg *config.Config) (*aren
 }
 
 // play plays one run of a task.
-func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *arena.World, c *contender, i, of int) (*part, error) {
+func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *arena.World, c *contender, i,
+	of int) (*part, error) {
 	opt := arena.EvalOptions{World: w, Workers: g.opt.Workers}
 	switch g.policy.Kind {
 	case KindCheckpoint:
@@ -522,7 +534,8 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 		}
 	}
 	g.say("%s: %s, %s %s", t.Name, s.Name, metric(cfg).Title, shown(cfg, statistic.Mean(s.Values[0])))
-	return &part{Hash: t.Hash, Policy: s.Name, File: c.hash, Seed: c.seed, Step: c.step, Knows: s.Knows, Tries: tries, Values: s.Values}, nil
+	return &part{Hash: t.Hash, Policy: s.Name, File: c.hash, Seed: c.seed, Step: c.step, Knows: s.Knows, Tries: tries,
+		Values: s.Values}, nil
 }
 
 // shown returns a value of cfg's metric as text.
@@ -536,7 +549,9 @@ func (v *Version) ReadResults(dir string) (*Results, error) {
 	name := filepath.Join(dir, resultsFile)
 	b, err := ordinary.Read(name, ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Mistakef("%s holds no %s: it is no folder of gymctl benchmark run, or what it began is not finished", dir, resultsFile)
+		return nil,
+			fault.Mistakef("%s holds no %s: it is no folder of gymctl benchmark run, or what it began is not finished", dir,
+				resultsFile)
 	}
 	if err != nil {
 		return nil, &fault.Mistake{Err: err}

@@ -52,8 +52,8 @@ func rule(name, what string) *Policy {
 	return &Policy{Name: name, Kind: KindRule, Rules: []string{what}}
 }
 
-// The scale is made of these two: on the windows on which references were recorded, random play has a score of exactly 0, and
-// the best rule one of exactly 1.
+// The scale is made of these two: on the windows on which references were recorded, random play has a score of exactly
+// 0, and the best rule one of exactly 1.
 func TestRandomScoresZeroAndTheBestRuleOne(t *testing.T) {
 	v := Current()
 	for _, c := range []struct {
@@ -145,13 +145,15 @@ func TestInterruptedRunsContinueToTheSameBytes(t *testing.T) {
 		t.Errorf("%d files, want %d", len(got), len(want))
 	}
 	// What is there is not played again, and a folder takes further tasks but no other policy.
-	if _, err := v.Play(t.Context(), rule("random", "random"), Options{Dir: dir, Tasks: tasks[:1], Game: func(string, int, int) { t.Error("played again") }}); err != nil {
+	if _, err := v.Play(t.Context(), rule("random", "random"),
+		Options{Dir: dir, Tasks: tasks[:1], Game: func(string, int, int) { t.Error("played again") }}); err != nil {
 		t.Error(err)
 	}
 	if again := contents(t, dir); again[resultsFile] != want[resultsFile] {
 		t.Error("fewer tasks forget the others")
 	}
-	if _, err := v.Play(t.Context(), rule("best", "best"), Options{Dir: dir, Tasks: tasks}); err == nil || !strings.Contains(err.Error(), "name another folder") {
+	if _, err := v.Play(t.Context(), rule("best", "best"), Options{Dir: dir, Tasks: tasks}); err == nil ||
+		!strings.Contains(err.Error(), "name another folder") {
 		t.Errorf("another policy in the same folder: %v", err)
 	}
 }
@@ -213,15 +215,19 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 		{Policy{Name: "a", Kind: KindModel}, "want the file of a model"},
 		{Policy{Name: "a", Kind: KindExternal}, "want a program"},
 		{Policy{Name: "a", Kind: "other"}, `got "other"`},
-		{Policy{Name: "a", Kind: KindRule, Rules: []string{"best"}, Set: []string{"env.load=0.1"}}, "not what it is judged on"},
-		{Policy{Name: "a", Kind: KindRule, Rules: []string{"best"}, Set: []string{"eval.windows=1"}}, "not what it is judged on"},
+		{Policy{Name: "a", Kind: KindRule, Rules: []string{"best"}, Set: []string{"env.load=0.1"}},
+			"not what it is judged on"},
+		{Policy{Name: "a", Kind: KindRule, Rules: []string{"best"}, Set: []string{"eval.windows=1"}},
+			"not what it is judged on"},
 	} {
-		if err := c.p.Validate(); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if err := c.p.Validate(); err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v, want %q", c.p, err, c.want)
 		}
 	}
 	v := Current()
-	if _, err := v.Task("jobselect-user-causal"); err == nil || !strings.Contains(err.Error(), "did you mean jobselect-users-causal?") {
+	if _, err := v.Task("jobselect-user-causal"); err == nil ||
+		!strings.Contains(err.Error(), "did you mean jobselect-users-causal?") {
 		t.Errorf("a misspelt task: %v", err)
 	}
 	if _, err := v.Match("nothing-*"); err == nil || !strings.Contains(err.Error(), "chooses none") {
@@ -229,15 +235,17 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 	}
 }
 
-// The environments of tasks keep the contract of environments: of each environment the tasks whose episodes are short, since every
-// environment's own tests check the contract with all its settings. With -short one task of each is checked.
+// The environments of tasks keep the contract of environments: of each environment the tasks whose episodes are short,
+// since every environment's own tests check the contract with all its settings. With -short one task of each is
+// checked.
 func TestEnvironmentsKeepTheContract(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees the same environments in experiments/envs; make unit runs this test")
 	}
 	v := Current()
 	seen := map[string]bool{}
-	tasks, err := v.Match("jobselect-users-exact", "preempt-users-exact", "queuerank-gangs-exact", "gpupick-*", "delayoffer-gangs-exact", "dagplace-*", "workerplace-*")
+	tasks, err := v.Match("jobselect-users-exact", "preempt-users-exact", "queuerank-gangs-exact", "gpupick-*",
+		"delayoffer-gangs-exact", "dagplace-*", "workerplace-*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +301,8 @@ func TestModelsAreChosenByTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"all/dagplace-erdos/seed-1.onnx", "all/dagplace-erdos/seed-2.onnx", "all/dagplace-erdos/notes.txt", "flat/a.onnx", "b.onnx", "empty/x"} {
+	for _, name := range []string{"all/dagplace-erdos/seed-1.onnx", "all/dagplace-erdos/seed-2.onnx",
+		"all/dagplace-erdos/notes.txt", "flat/a.onnx", "b.onnx", "empty/x"} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -29,20 +29,20 @@ const (
 type Policy struct {
 	Name string `json:"name"` // of the row
 	Kind string `json:"kind"`
-	// Rules choose the rule by task, for KindRule: TASK=RULE where TASK is a name or pattern, or RULE for all other tasks; the
-	// last that fits counts. The words best and random stand for the task's best rule and uniform play.
+	// Rules choose the rule by task, for KindRule: TASK=RULE where TASK is a name or pattern, or RULE for all other tasks;
+	// the last that fits counts. The words best and random stand for the task's best rule and uniform play.
 	Rules []string `json:"rules,omitempty"`
 	// Set are keys of eval by which rules look ahead or weigh: "eval.rollout.budget=64".
 	Set []string `json:"set,omitempty"`
 
-	// Dirs choose the runs, for KindCheckpoint: TASK=DIR, or DIR for all tasks, which then has a folder for each task by its
-	// name. A folder of train --seeds counts as its runs.
+	// Dirs choose the runs, for KindCheckpoint: TASK=DIR, or DIR for all tasks, which then has a folder for each task by
+	// its name. A folder of train --seeds counts as its runs.
 	Dirs []string `json:"-"`
-	// Models choose the ONNX models, for KindModel, each of which is a run: TASK=PATH, or PATH for all tasks. PATH is a file, or a
-	// folder of them; that for all tasks has a folder for each task by its name.
+	// Models choose the ONNX models, for KindModel, each of which is a run: TASK=PATH, or PATH for all tasks. PATH is a
+	// file, or a folder of them; that for all tasks has a folder for each task by its name.
 	Models []string `json:"-"`
-	// External describes the programs, for KindExternal: each is a run. Files are what they play with, such as their models, which
-	// are hashed.
+	// External describes the programs, for KindExternal: each is a run. Files are what they play with, such as their
+	// models, which are hashed.
 	External *arena.External `json:"-"`
 	Files    []string        `json:"-"`
 }
@@ -72,12 +72,14 @@ func (p *Policy) Validate() error {
 
 // described is Validate for what a row says of its policy, which is not what it is played with.
 func (p *Policy) described() error {
-	if p.Name == "" || len(p.Name) > 80 || strings.ContainsFunc(p.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.ContainsAny(p.Name, `/\`) {
+	if p.Name == "" || len(p.Name) > 80 ||
+		strings.ContainsFunc(p.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.ContainsAny(p.Name, `/\`) {
 		return fault.Mistakef("name: got %q, want 1 to 80 printable characters without / and \\", p.Name)
 	}
 	for _, s := range p.Set {
 		if !slices.ContainsFunc(settable, func(key string) bool { return strings.HasPrefix(s, key) }) {
-			return fault.Mistakef("set %s: a policy may change %s alone, not what it is judged on", s, strings.Join(settable, "KEY, "))
+			return fault.Mistakef("set %s: a policy may change %s alone, not what it is judged on", s,
+				strings.Join(settable, "KEY, "))
 		}
 	}
 	switch p.Kind {
@@ -90,7 +92,8 @@ func (p *Policy) described() error {
 			return fault.Mistakef("a policy of kind %s has no rules and no keys of eval", p.Kind)
 		}
 	default:
-		return fault.Mistakef("kind: got %q, want %s, %s, %s or %s", p.Kind, KindRule, KindCheckpoint, KindModel, KindExternal)
+		return fault.Mistakef("kind: got %q, want %s, %s, %s or %s", p.Kind, KindRule, KindCheckpoint, KindModel,
+			KindExternal)
 	}
 	return nil
 }
@@ -136,8 +139,8 @@ func (p *Policy) rule(v *Version, t *Task, cfg *config.Config) (string, error) {
 	return "", nil
 }
 
-// has reports whether a rule named for all tasks plays this one: it acts through the actions, or it is one of the task's rules. A
-// search plays where the rule does that it begins with.
+// has reports whether a rule named for all tasks plays this one: it acts through the actions, or it is one of the
+// task's rules. A search plays where the rule does that it begins with.
 func (t *Task) has(rule string) bool {
 	n := policyname.Of(rule)
 	return n.Kind == policyname.Rule || slices.Contains(t.Rules, n.Plain().String())

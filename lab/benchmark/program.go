@@ -12,15 +12,18 @@ import (
 	"clustergym/lab/arena"
 )
 
-// program returns how a program plays a task: each window once. That it has begun is written down before its first step counts, so
-// that a play that ends early and is begun again can be seen; sealed windows are not begun again at all.
+// program returns how a program plays a task: each window once. That it has begun is written down before its first step
+// counts, so that a play that ends early and is begun again can be seen; sealed windows are not begun again at all.
 func (g *playing) program(t *Task) (*arena.External, error) {
 	n, err := g.tries(t)
 	if err != nil {
 		return nil, err
 	}
 	if n > 0 && g.opt.Secret != nil {
-		return nil, fault.Mistakef("task %s: a program has begun its sealed windows in %s and did not finish them, and they are played once", t.Name, g.opt.Dir)
+		return nil,
+			fault.Mistakef(
+				"task %s: a program has begun its sealed windows in %s and did not finish them, and they are played once", t.Name,
+				g.opt.Dir)
 	}
 	if n > 0 {
 		g.say("%s: a program has begun its windows here before, so that this is try %d; a row has one", t.Name, n+1)

@@ -55,8 +55,8 @@ type Improvement struct {
 	CI95        [2]float64 `json:"ci95"`
 }
 
-// Where the numbers of an entry come from. A row or a folder of results holds what its author wrote: its hashes match whatever the
-// numbers are, and only playing the policy again shows whether they are true.
+// Where the numbers of an entry come from. A row or a folder of results holds what its author wrote: its hashes match
+// whatever the numbers are, and only playing the policy again shows whether they are true.
 const (
 	NotReplayed = "not replayed" // read from a file
 	Replayed    = "replayed"     // played again by those who keep the secret, before the row came into the leaderboard
@@ -74,7 +74,9 @@ type Entry struct {
 // Entry returns results on the development windows as an entry.
 func (v *Version) Entry(r *Results) (Entry, error) {
 	if r.Split != Development {
-		return Entry{}, fault.Mistakef("%s: results on sealed windows have no recorded references; gymctl benchmark open scores them", r.Policy.Name)
+		return Entry{},
+			fault.Mistakef("%s: results on sealed windows have no recorded references; gymctl benchmark open scores them",
+				r.Policy.Name)
 	}
 	e := Entry{Name: r.Policy.Name, Kind: r.Policy.Kind, Numbers: NotReplayed, Metric: map[string]float64{}}
 	var err error
@@ -136,7 +138,8 @@ func (v *Version) NewReport(split string, tasks []*Task, entries []Entry) (*Repo
 		if row.Tasks == 0 {
 			continue
 		}
-		row.IQM, row.Mean, row.Median, row.Gap, row.Profile = row.of.IQM(), row.of.Mean(), row.of.Median(), row.of.Gap(), row.of.Profile(r.Tau)
+		row.IQM, row.Mean, row.Median, row.Gap, row.Profile = row.of.IQM(), row.of.Mean(), row.of.Median(), row.of.Gap(),
+			row.of.Profile(r.Tau)
 		row.OnRuns = row.of.Interval(1, false, Scores.IQM)
 		row.OnTasks = row.of.Interval(1, true, Scores.IQM)
 		r.Rows = append(r.Rows, row)
@@ -184,14 +187,17 @@ func (r *Report) Sheets() []texttable.Sheet {
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		rows = append(rows, []string{
-			x.Name, x.Numbers, fmt.Sprintf("%d of %d", x.Tasks, len(r.tasks)), fmt.Sprint(x.Runs), span(x.IQM, x.OnRuns), bracket(x.OnTasks),
+			x.Name, x.Numbers, fmt.Sprintf("%d of %d", x.Tasks,
+				len(r.tasks)), fmt.Sprint(x.Runs), span(x.IQM, x.OnRuns), bracket(x.OnTasks),
 			number(x.Mean), number(x.Median), number(x.Gap),
 		})
 	}
 	all := []texttable.Sheet{{
 		Title: fmt.Sprintf("%s, version %d, %s windows", Name, r.Version, r.Split), Left: 2,
-		Header: []string{"row", "numbers", "tasks", "runs", "IQM [95 %]", "other tasks too", "mean", "median", "gap"}, Rows: rows, Least: []string{"median", "gap", "runs", "mean"},
-		Above: fmt.Sprintf("%s, version %d, %s windows. Score 0 = random play, 1 = the best rule of the task.\n", Name, r.Version, r.Split),
+		Header: []string{"row", "numbers", "tasks", "runs", "IQM [95 %]", "other tasks too", "mean", "median", "gap"},
+		Rows:   rows, Least: []string{"median", "gap", "runs", "mean"},
+		Above: fmt.Sprintf("%s, version %d, %s windows. Score 0 = random play, 1 = the best rule of the task.\n", Name,
+			r.Version, r.Split),
 		Below: report.Wrapped("IQM: interquartile mean over all runs of all tasks, with the 95 % interval over other runs, " +
 			"and then over other tasks too. Rules have one run, so that only tasks vary. gap: by how much runs fall short of " +
 			"1 in the mean. Rows without all tasks compare on theirs alone, and stand below those with more. not replayed: " +
@@ -230,7 +236,8 @@ func (r *Report) byTask() texttable.Sheet {
 			case len(s) == 1:
 				row = append(row, number(s[0]))
 			default:
-				row = append(row, fmt.Sprintf("%s [%s, %s]", number(statistic.Mean(s)), number(slices.Min(s)), number(slices.Max(s))))
+				row = append(row,
+					fmt.Sprintf("%s [%s, %s]", number(statistic.Mean(s)), number(slices.Min(s)), number(slices.Max(s))))
 			}
 		}
 		rows = append(rows, row)
@@ -255,9 +262,11 @@ func (r *Report) Page() *htmlpage.Page {
 	}
 	chart := htmlpage.Chart{
 		Name: "profiles", Title: "Performance profiles", X: "score", Y: "share of runs above it",
-		Text: "For each score, the share of all runs of all tasks that are above it: higher is better. A curve that ends further right has tasks on which it is far ahead of every rule.",
+		Text: "For each score, the share of all runs of all tasks that are above it: higher is better. A curve that ends " +
+			"further right has tasks on which it is far ahead of every rule.",
 	}
-	forest := htmlpage.Forest{Name: "iqm", Title: "Interquartile mean of scores", X: "score", Text: "With the 95 % interval over other runs and other tasks."}
+	forest := htmlpage.Forest{Name: "iqm", Title: "Interquartile mean of scores", X: "score",
+		Text: "With the 95 % interval over other runs and other tasks."}
 	for i := range r.Rows[:min(most, len(r.Rows))] {
 		x := &r.Rows[i]
 		c := htmlpage.Curve{Name: x.Name, Best: -1}
@@ -265,11 +274,13 @@ func (r *Report) Page() *htmlpage.Page {
 			c.Points = append(c.Points, htmlpage.Point{X: tau, Y: x.Profile[k]})
 		}
 		chart.Curves = append(chart.Curves, c)
-		forest.Rows = append(forest.Rows, htmlpage.Difference{Name: x.Name, Value: x.IQM, Low: x.OnTasks[0], High: x.OnTasks[1], Text: span(x.IQM, x.OnTasks)})
+		forest.Rows = append(forest.Rows,
+			htmlpage.Difference{Name: x.Name, Value: x.IQM, Low: x.OnTasks[0], High: x.OnTasks[1], Text: span(x.IQM, x.OnTasks)})
 	}
 	p.Charts, p.Forests = append(p.Charts, chart), append(p.Forests, forest)
 	for _, s := range r.Sheets() {
-		p.Tables = append(p.Tables, htmlpage.Table{Title: s.Title, Header: s.Header, Rows: s.Rows, Text: strings.Join(strings.Fields(s.Below), " ")})
+		p.Tables = append(p.Tables,
+			htmlpage.Table{Title: s.Title, Header: s.Header, Rows: s.Rows, Text: strings.Join(strings.Fields(s.Below), " ")})
 	}
 	return p
 }

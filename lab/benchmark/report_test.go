@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A row that leaves tasks out stands below those that have them, however good it is on its own, and two rows are compared on the
-// tasks that both have.
+// A row that leaves tasks out stands below those that have them, however good it is on its own, and two rows are
+// compared on the tasks that both have.
 func TestRowsAreComparedOnTheTasksThatTheyHave(t *testing.T) {
 	v := Current()
 	tasks, err := v.Match("dagplace-*")
@@ -18,7 +18,9 @@ func TestRowsAreComparedOnTheTasksThatTheyHave(t *testing.T) {
 	entries := []Entry{
 		{Name: "picky", Kind: KindCheckpoint, Scores: map[string]Reached{a: {2, 2, 2, 2, 2}}},
 		{Name: "worse", Kind: KindRule, Scores: map[string]Reached{a: {1}, b: {.2}, c: {.2}, d: {.2}}},
-		{Name: "better", Kind: KindCheckpoint, Scores: map[string]Reached{a: {1.5, 1, .5, 0, 1}, b: {.3, .3, .3, .3, .3}, c: {.4, .4, .4, .4, .4}, d: {.5, .5, .5, .5, .5}}},
+		{Name: "better", Kind: KindCheckpoint,
+			Scores: map[string]Reached{a: {1.5, 1, .5, 0, 1}, b: {.3, .3, .3, .3, .3}, c: {.4, .4, .4, .4, .4},
+				d: {.5, .5, .5, .5, .5}}},
 		{Name: "elsewhere", Kind: KindRule, Scores: map[string]Reached{"workerplace-ps": {1}}},
 	}
 	r, err := v.NewReport(Development, tasks, entries)
@@ -32,7 +34,8 @@ func TestRowsAreComparedOnTheTasksThatTheyHave(t *testing.T) {
 	if got := strings.Join(names, " "); got != "better worse picky" {
 		t.Errorf("rows stand as %s, want better worse picky", got)
 	}
-	// By hand. Better's 20 runs without the first and the last five: 0 .3×5 .4×5 .5×6 1×2 1.5, whose middle ten are .3 .4×5 .5×4.
+	// By hand. Better's 20 runs without the first and the last five: 0 .3×5 .4×5 .5×6 1×2 1.5, whose middle ten are .3
+	// .4×5 .5×4.
 	if got, want := r.Rows[0].IQM, (.3+5*.4+4*.5)/10; math.Abs(got-want) > 1e-12 {
 		t.Errorf("IQM %v, want %v", got, want)
 	}
@@ -44,14 +47,16 @@ func TestRowsAreComparedOnTheTasksThatTheyHave(t *testing.T) {
 	}
 	for _, p := range r.Pairs {
 		w, ok := want[p.A+" "+p.B]
-		if !ok || p.Tasks != w.Tasks || math.Abs(p.Probability-w.Probability) > 1e-12 || p.CI95[0] > p.Probability || p.CI95[1] < p.Probability {
+		if !ok || p.Tasks != w.Tasks || math.Abs(p.Probability-w.Probability) > 1e-12 || p.CI95[0] > p.Probability ||
+			p.CI95[1] < p.Probability {
 			t.Errorf("got %+v, want %+v", p, w)
 		}
 	}
 	if len(r.Pairs) != len(want) {
 		t.Errorf("%d pairs, want %d", len(r.Pairs), len(want))
 	}
-	if _, err := v.NewReport(Development, tasks, append(entries, entries[0])); err == nil || !strings.Contains(err.Error(), "row picky is there twice") {
+	if _, err := v.NewReport(Development, tasks, append(entries, entries[0])); err == nil ||
+		!strings.Contains(err.Error(), "row picky is there twice") {
 		t.Errorf("two rows of one name: %v", err)
 	}
 }

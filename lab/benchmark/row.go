@@ -21,8 +21,8 @@ import (
 	"clustergym/lab/config"
 )
 
-// Row is a submission: what a policy reaches on the development windows of all tasks that it plays, and how to repeat it. It is the
-// file of gymctl benchmark submit.
+// Row is a submission: what a policy reaches on the development windows of all tasks that it plays, and how to repeat
+// it. It is the file of gymctl benchmark submit.
 type Row struct {
 	Results
 	Author   string   `json:"author,omitempty"`
@@ -114,10 +114,12 @@ func (r *TaskResult) protocol(p *Policy, cfg *config.Config) error {
 			return err
 		}
 		if rule.Rollout != nil && rule.Rollout.Budget.Time > 0 {
-			return fmt.Errorf("%s searches for %v a decision, which nobody can repeat; want a budget of plays", r.Policy, rule.Rollout.Budget.Time)
+			return fmt.Errorf("%s searches for %v a decision, which nobody can repeat; want a budget of plays", r.Policy,
+				rule.Rollout.Budget.Time)
 		}
 		if r.Knows || rule.Hindsight || rule.Rule != nil && rule.Rule.Knows {
-			return fmt.Errorf("%s knows the windows beforehand, or what no policy of the rung sees; it is no row of the leaderboard", r.Policy)
+			return fmt.Errorf(
+				"%s knows the windows beforehand, or what no policy of the rung sees; it is no row of the leaderboard", r.Policy)
 		}
 		if runs != 1 && runs != Plays {
 			return fmt.Errorf("it has %d plays, want 1, or %d of a rule that draws", runs, Plays)
@@ -163,8 +165,9 @@ func (r *Row) Write(name string) error {
 	return safefile.WriteJSON(name, r)
 }
 
-// ReadRow reads a row and checks it: its digest, the tasks' hashes, the numbers of runs and windows, what can be seen of the
-// protocol, and that no value is better than possible. A row that was changed after it was made is a *fault.Mistake of one sentence.
+// ReadRow reads a row and checks it: its digest, the tasks' hashes, the numbers of runs and windows, what can be seen
+// of the protocol, and that no value is better than possible. A row that was changed after it was made is a
+// *fault.Mistake of one sentence.
 func (v *Version) ReadRow(name string) (*Row, error) {
 	b, err := ordinary.Read(name, maxRow)
 	if err != nil {
@@ -175,7 +178,9 @@ func (v *Version) ReadRow(name string) (*Row, error) {
 		return nil, fault.Mistakef("row %s: it is no row, as gymctl benchmark submit writes it: %v", name, err)
 	}
 	if got := r.digest(); got != r.Digest {
-		return nil, fault.Mistakef("row %s: its hash does not match: it says %.12s…, and its contents have %.12s…, so it was changed after it was made", name, r.Digest, got)
+		return nil,
+			fault.Mistakef(
+				"row %s: its hash does not match: it says %.12s…, and its contents have %.12s…, so it was changed after it was made", name, r.Digest, got)
 	}
 	if err := v.valid(r); err != nil {
 		return nil, fault.Mistakef("row %s: %w", name, err)
@@ -241,7 +246,8 @@ func (r *TaskResult) check(kind string, windows int) error {
 		agents = len(r.Values)
 	}
 	if len(r.Files) != agents || len(r.Seeds) != seeds || len(r.Steps) != seeds {
-		return fmt.Errorf("its %d runs have %d hashes, %d seeds and %d numbers of steps, want %d, %d and %d", len(r.Values), len(r.Files), len(r.Seeds), len(r.Steps), agents, seeds, seeds)
+		return fmt.Errorf("its %d runs have %d hashes, %d seeds and %d numbers of steps, want %d, %d and %d", len(r.Values),
+			len(r.Files), len(r.Seeds), len(r.Steps), agents, seeds, seeds)
 	}
 	for i, h := range r.Files {
 		if !hexForm.MatchString(h) {
@@ -268,21 +274,25 @@ const tolerance = 1e-9
 // Compare returns a *fault.Mistake unless again, the same policy played again on the same windows, equals the row.
 func (r *Row) Compare(again *Results) error {
 	if again.Hash != r.Hash {
-		return fault.Mistakef("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy", r.Policy.Name, r.Hash, again.Hash)
+		return fault.Mistakef("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy",
+			r.Policy.Name, r.Hash, again.Hash)
 	}
 	for i := range r.Tasks {
 		was := &r.Tasks[i]
 		now := again.Task(was.Task)
 		if now == nil || len(now.Values) != len(was.Values) {
-			return fault.Mistakef("row %s: task %s has %d runs, and they cannot be played again as such", r.Policy.Name, was.Task, len(was.Values))
+			return fault.Mistakef("row %s: task %s has %d runs, and they cannot be played again as such", r.Policy.Name,
+				was.Task, len(was.Values))
 		}
 		for k := range was.Values {
 			if len(now.Values[k]) != len(was.Values[k]) {
-				return fault.Mistakef("row %s: task %s has %d windows, and playing it again gives %d", r.Policy.Name, was.Task, len(was.Values[k]), len(now.Values[k]))
+				return fault.Mistakef("row %s: task %s has %d windows, and playing it again gives %d", r.Policy.Name, was.Task,
+					len(was.Values[k]), len(now.Values[k]))
 			}
 			for w, x := range was.Values[k] {
 				if y := now.Values[k][w]; math.Abs(x-y) > tolerance*max(math.Abs(x), math.Abs(y)) {
-					return fault.Mistakef("row %s: task %s, run %d, window %d: it says %v, and playing it again gives %v", r.Policy.Name, was.Task, k+1, w, x, y)
+					return fault.Mistakef("row %s: task %s, run %d, window %d: it says %v, and playing it again gives %v",
+						r.Policy.Name, was.Task, k+1, w, x, y)
 				}
 			}
 		}
@@ -336,9 +346,9 @@ func (r *Results) Scores(of func(task string) (Reference, bool)) (map[string]Rea
 	return all, nil
 }
 
-// NewReferences returns what scores refer to by the results of all rules on the same windows: of every task random play and the best
-// of its rules. With best set, the best rule is the one recorded there, which was chosen on development windows. Results are of one
-// split.
+// NewReferences returns what scores refer to by the results of all rules on the same windows: of every task random play
+// and the best of its rules. With best set, the best rule is the one recorded there, which was chosen on development
+// windows. Results are of one split.
 func (v *Version) NewReferences(results []*Results, best map[string]Reference) (map[string]Reference, error) {
 	all := map[string]Reference{}
 	for i := range v.Tasks {
@@ -411,25 +421,29 @@ func decodeBoard(name string, b []byte) (*Board, error) {
 	return board, nil
 }
 
-// Takes returns a *fault.Mistake if r cannot come into the leaderboard: that is of another version, or has a row of its name that
-// somebody else made.
+// Takes returns a *fault.Mistake if r cannot come into the leaderboard: that is of another version, or has a row of its
+// name that somebody else made.
 func (b *Board) Takes(r *Row) error {
 	if b.Version != r.Version {
-		return fault.Mistakef("the leaderboard is of version %d, and row %s of version %d", b.Version, r.Policy.Name, r.Version)
+		return fault.Mistakef("the leaderboard is of version %d, and row %s of version %d", b.Version, r.Policy.Name,
+			r.Version)
 	}
 	for i := range b.Rows {
 		if had := &b.Rows[i]; had.Name == r.Policy.Name && (had.Author != r.Author || had.Kind != r.Policy.Kind) {
-			return fault.Mistakef("the leaderboard has a row %s of kind %s by %q, and this one is of kind %s by %q; want another name", had.Name, had.Kind, had.Author, r.Policy.Kind, r.Author)
+			return fault.Mistakef(
+				"the leaderboard has a row %s of kind %s by %q, and this one is of kind %s by %q; want another name", had.Name,
+				had.Kind, had.Author, r.Policy.Kind, r.Author)
 		}
 	}
 	return nil
 }
 
-// Put puts a row into the leaderboard, in place of one with its name. day is when it was played on the sealed windows, zero = it
-// was not.
+// Put puts a row into the leaderboard, in place of one with its name. day is when it was played on the sealed windows,
+// zero = it was not.
 func (b *Board) Put(r *Row, dev, sealed map[string]Reached, day time.Time) {
 	row := BoardRow{
-		Name: r.Policy.Name, Kind: r.Policy.Kind, Author: r.Author, About: r.About, Hash: r.Hash, Row: r.Digest, Commands: r.Commands, Program: r.Program,
+		Name: r.Policy.Name, Kind: r.Policy.Kind, Author: r.Author, About: r.About, Hash: r.Hash, Row: r.Digest,
+		Commands: r.Commands, Program: r.Program,
 		Dev: dev, Sealed: sealed,
 	}
 	if r.Policy.Kind == KindRule {

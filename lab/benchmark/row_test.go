@@ -24,7 +24,8 @@ func newRow(t *testing.T) (*Version, *Row, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := v.NewRow(r, "A. Person", "a planner", []string{"gymctl benchmark run --policy peft -o runs/peft"}, Program{Version: "(devel)", Go: "go1", Platform: "a/b"})
+	row, err := v.NewRow(r, "A. Person", "a planner", []string{"gymctl benchmark run --policy peft -o runs/peft"},
+		Program{Version: "(devel)", Go: "go1", Platform: "a/b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +96,14 @@ func TestATamperedRowIsRefused(t *testing.T) {
 		{"a value", func(r *Row) { r.Tasks[0].Values[0][3] /= 2 }, "its hash does not match"},
 		{"a name", func(r *Row) { r.Policy.Name = "mine" }, "its hash does not match"},
 		{"a command", func(r *Row) { r.Commands[0] += " --fast" }, "its hash does not match"},
-		{"a task's hash, with a digest", func(r *Row) { r.Tasks[0].Hash = strings.Repeat("0", 64); r.Digest = r.digest() }, "played on other windows"},
-		{"windows, with a digest", func(r *Row) { r.Tasks[0].Values[0] = r.Tasks[0].Values[0][1:]; r.Digest = r.digest() }, "has 199 windows, want 200"},
+		{"a task's hash, with a digest", func(r *Row) { r.Tasks[0].Hash = strings.Repeat("0", 64); r.Digest = r.digest() },
+			"played on other windows"},
+		{"windows, with a digest", func(r *Row) { r.Tasks[0].Values[0] = r.Tasks[0].Values[0][1:]; r.Digest = r.digest() },
+			"has 199 windows, want 200"},
 		{"no runs, with a digest", func(r *Row) { r.Tasks[0].Values = nil; r.Digest = r.digest() }, "has 0 runs"},
 		{"a version, with a digest", func(r *Row) { r.Version = 2; r.Digest = r.digest() }, "of version 2"},
-		{"a negative value, with a digest", func(r *Row) { r.Tasks[0].Values[0][0] = -1; r.Digest = r.digest() }, "no number of 0 or more"},
+		{"a negative value, with a digest", func(r *Row) { r.Tasks[0].Values[0][0] = -1; r.Digest = r.digest() },
+			"no number of 0 or more"},
 	} {
 		var changed Row
 		if err := json.Unmarshal(b, &changed); err != nil {
@@ -109,7 +113,8 @@ func TestATamperedRowIsRefused(t *testing.T) {
 		if err := safefile.WriteJSON(name, &changed); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := v.ReadRow(name); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if _, err := v.ReadRow(name); err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", c.what, err, c.want)
 		}
 	}
@@ -128,7 +133,8 @@ func TestATamperedRowIsRefused(t *testing.T) {
 	if err := row.Compare(&other); err == nil || !strings.Contains(err.Error(), "it is another policy") {
 		t.Errorf("another policy: %v", err)
 	}
-	for _, text := range []string{"", "{}", "[]", string(b) + "{}", strings.Replace(string(b), `"format"`, `"unknown": 1, "format"`, 1)} {
+	for _, text := range []string{"", "{}", "[]", string(b) + "{}",
+		strings.Replace(string(b), `"format"`, `"unknown": 1, "format"`, 1)} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +162,8 @@ func agentRow(task string) *Row {
 		res.Seeds = append(res.Seeds, uint64(i+1))
 		res.Steps = append(res.Steps, cfg.Train.Steps)
 	}
-	r := &Row{Results: Results{Format: resultsFormat, Version: v.Version, Split: Development, Policy: Policy{Name: "agents", Kind: KindCheckpoint}, Tasks: []TaskResult{res}}, Commands: []string{"x"}}
+	r := &Row{Results: Results{Format: resultsFormat, Version: v.Version, Split: Development,
+		Policy: Policy{Name: "agents", Kind: KindCheckpoint}, Tasks: []TaskResult{res}}, Commands: []string{"x"}}
 	r.Hash = r.policyHash("")
 	return r
 }
@@ -185,11 +192,13 @@ func TestRowsThatBreakTheProtocolAreRefused(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func(*Row) {}, ""},
-		{"a model has no seeds", func(r *Row) { r.Policy.Kind, r.Tasks[0].Seeds, r.Tasks[0].Steps = KindModel, nil, nil }, ""},
+		{"a model has no seeds", func(r *Row) { r.Policy.Kind, r.Tasks[0].Seeds, r.Tasks[0].Steps = KindModel, nil, nil },
+			""},
 		{"a rule has one run", ruleOn("dagplace-erdos", "peft"), ""},
 		{"the best four seeds", cut(4), "it has 4 runs, want 5, one for each seed"},
 		{"the best seed", cut(1), "it has 1 run, want 5"},
-		{"an agent twice", func(r *Row) { r.Tasks[0].Files[4] = r.Tasks[0].Files[0] }, "run 5 is of an agent that has a run already"},
+		{"an agent twice", func(r *Row) { r.Tasks[0].Files[4] = r.Tasks[0].Files[0] },
+			"run 5 is of an agent that has a run already"},
 		{"no agents", func(r *Row) { r.Tasks[0].Files = nil }, "have 0 hashes"},
 		{"no hash of an agent", func(r *Row) { r.Tasks[0].Files[1] = "\x1b[2J" }, "want a SHA-256"},
 		{"a seed twice", func(r *Row) { r.Tasks[0].Seeds[1] = 1 }, "seed 1 is there twice"},
@@ -211,7 +220,9 @@ func TestRowsThatBreakTheProtocolAreRefused(t *testing.T) {
 		{"the windows of another secret", func(r *Row) { r.Sealed = strings.Repeat("0", 64) }, "of the commitment"},
 		{"no commands", func(r *Row) { r.Commands = nil }, "want the commands"},
 		{"a name that moves the cursor", func(r *Row) { r.Policy.Name = "a\x1b[2J" }, "printable characters"},
-		{"numbers whose sum is none", func(r *Row) { r.Tasks[0].Values[0] = slices.Repeat([]float64{1e308}, len(r.Tasks[0].Values[0])) }, "the mean is none"},
+		{"numbers whose sum is none",
+			func(r *Row) { r.Tasks[0].Values[0] = slices.Repeat([]float64{1e308}, len(r.Tasks[0].Values[0])) },
+			"the mean is none"},
 		{"a task twice", func(r *Row) { r.Tasks = append(r.Tasks, r.Tasks[0]) }, "is there twice"},
 		{"a hash of nothing", func(*Row) {}, "not that of what it says plays"},
 	} {
@@ -220,7 +231,8 @@ func TestRowsThatBreakTheProtocolAreRefused(t *testing.T) {
 		if r.Hash = r.policyHash(""); c.what == "a hash of nothing" {
 			r.Hash = strings.Repeat("0", 64)
 		}
-		if _, err := v.NewRow(&r.Results, "", "", r.Commands, Program{}); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if _, err := v.NewRow(&r.Results, "", "", r.Commands, Program{}); (err == nil) != (c.want == "") ||
+			err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: made: %v, want %q", c.what, err, c.want)
 		}
 		r.Digest = r.digest()
@@ -229,7 +241,8 @@ func TestRowsThatBreakTheProtocolAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := v.ReadRow(name)
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")) {
+		if (err == nil) != (c.want == "") || err != nil &&
+			(!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: read: %v, want %q", c.what, err, c.want)
 		}
 	}
@@ -302,7 +315,8 @@ func TestTheLeaderboardTakesARowOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := ReadBoard(name)
-	if err != nil || len(got.Rows) != 1 || got.Rows[0].Opened != "2026-01-02" || got.Rows[0].Plays["dagplace-fork-join"] != "peft" {
+	if err != nil || len(got.Rows) != 1 || got.Rows[0].Opened != "2026-01-02" ||
+		got.Rows[0].Plays["dagplace-fork-join"] != "peft" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, split := range []string{Development, Sealed} {
@@ -338,10 +352,12 @@ func TestTheLeaderboardIsRecorded(t *testing.T) {
 				t.Fatal(err)
 			}
 			runs := len(s)
-			if r.Kind != KindRule && runs != Seeds || r.Kind == KindRule && runs != 1 && runs != Plays || len(r.Sealed[name]) != runs {
+			if r.Kind != KindRule && runs != Seeds || r.Kind == KindRule && runs != 1 && runs != Plays ||
+				len(r.Sealed[name]) != runs {
 				t.Errorf("row %s: %d and %d runs on %s", r.Name, runs, len(r.Sealed[name]), name)
 			}
-			if rule, err := cfg.Rival(r.Plays[name]); r.Kind == KindRule && (err != nil || rule.Hindsight || rule.Rule != nil && rule.Rule.Knows) {
+			if rule, err := cfg.Rival(r.Plays[name]); r.Kind == KindRule &&
+				(err != nil || rule.Hindsight || rule.Rule != nil && rule.Rule.Knows) {
 				t.Errorf("row %s: %s on %s: %v, or it knows more than the rung", r.Name, r.Plays[name], name, err)
 			}
 		}

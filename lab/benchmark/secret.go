@@ -16,8 +16,8 @@ import (
 	"clustergym/lab/config"
 )
 
-// Secret decides the sealed windows of a version. Both numbers have 256 bits: nobody finds the seed by trying which one gives
-// the commitment.
+// Secret decides the sealed windows of a version. Both numbers have 256 bits: nobody finds the seed by trying which one
+// gives the commitment.
 type Secret struct{ Salt, Seed [32]byte }
 
 // Draw draws a secret from the system's generator.
@@ -66,7 +66,10 @@ func ReadSecret(name string) (Secret, error) {
 		s, err = parseSecret(salt, seed)
 	}
 	if !ok || !ok1 || !ok2 || err != nil {
-		return s, fault.Mistakef("secret %s: want two lines, salt: and seed: with 64 hexadecimal digits each, as gymctl benchmark seal writes them", name)
+		return s,
+			fault.Mistakef(
+				"secret %s: want two lines, salt: and seed: with 64 hexadecimal digits each, as gymctl benchmark seal writes them",
+				name)
 	}
 	return s, nil
 }
@@ -88,7 +91,8 @@ func (v *Version) revealed() (Secret, error) { return parseSecret(v.Salt, v.Seed
 // Check returns a *fault.Mistake unless s is what the version committed to.
 func (v *Version) Check(s *Secret) error {
 	if got := s.Commitment(); got != v.Commitment {
-		return fault.Mistakef("the secret is not that of version %d: its hash is %.12s…, and the version's commitment %.12s…", v.Version, got, v.Commitment)
+		return fault.Mistakef("the secret is not that of version %d: its hash is %.12s…, and the version's commitment %.12s…",
+			v.Version, got, v.Commitment)
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func TestSecretsAreKeptAndChecked(t *testing.T) {
 	if _, err := v.Sealed(""); v.State == Open && (err == nil || !strings.Contains(err.Error(), "is open")) {
 		t.Errorf("sealed windows of an open version without a secret: %v", err)
 	}
-	for _, text := range []string{"", "salt: 1\nseed: 2", "seed: " + strings.Repeat("0", 64) + "\nsalt: " + strings.Repeat("0", 64)} {
+	for _, text := range []string{"", "salt: 1\nseed: 2",
+		"seed: " + strings.Repeat("0", 64) + "\nsalt: " + strings.Repeat("0", 64)} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +78,8 @@ func TestAClosedVersionRevealsItsSeed(t *testing.T) {
 		t.Errorf("the sealed windows of a closed version: %v", err)
 	}
 	wrong := Draw()
-	if err := configs.DecodeBytes("v1.yaml", []byte(strings.Replace(closed, s.Text(), wrong.Text(), 1)), &Version{}); err == nil || !strings.Contains(err.Error(), "seed") {
+	if err := configs.DecodeBytes("v1.yaml", []byte(strings.Replace(closed, s.Text(), wrong.Text(), 1)),
+		&Version{}); err == nil || !strings.Contains(err.Error(), "seed") {
 		t.Errorf("another seed than that of the commitment is taken: %v", err)
 	}
 }
@@ -99,10 +101,12 @@ func TestSealedSeeds(t *testing.T) {
 		was := cfg
 		s.seal(&cfg, task.Name)
 		if cfg.Simulated() && (cfg.Trace.Seed == was.Trace.Seed || seen[cfg.Trace.Seed] != "") {
-			t.Errorf("%s: trace.seed %d is that of %q or of the development windows", task.Name, cfg.Trace.Seed, seen[cfg.Trace.Seed])
+			t.Errorf("%s: trace.seed %d is that of %q or of the development windows", task.Name, cfg.Trace.Seed,
+				seen[cfg.Trace.Seed])
 		}
 		if cfg.Eval.Seed == was.Eval.Seed || seen[cfg.Eval.Seed] != "" {
-			t.Errorf("%s: eval.seed %d is that of %q or of the development windows", task.Name, cfg.Eval.Seed, seen[cfg.Eval.Seed])
+			t.Errorf("%s: eval.seed %d is that of %q or of the development windows", task.Name, cfg.Eval.Seed,
+				seen[cfg.Eval.Seed])
 		}
 		seen[cfg.Eval.Seed] = task.Name
 		if cfg.Simulated() {

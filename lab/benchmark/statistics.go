@@ -12,15 +12,15 @@ import (
 
 // Scores are the scores of one policy: [task][run]. Tasks may have different numbers of runs, at least one each.
 //
-// Aggregates follow Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021, and
-// the program rliable that belongs to it, where every task has as many runs as the others.
+// Aggregates follow Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS
+// 2021, and the program rliable that belongs to it, where every task has as many runs as the others.
 type Scores [][]float64
 
 // weighted is the score of a run and how much it counts. A task's runs together count as much as another task's.
 type weighted struct{ score, weight float64 }
 
-// sorted returns the scores of all runs of all tasks in ascending order, and the sum of their weights, which is the number of runs
-// if every task has as many.
+// sorted returns the scores of all runs of all tasks in ascending order, and the sum of their weights, which is the
+// number of runs if every task has as many.
 func (s Scores) sorted() (all []weighted, total float64) {
 	most := 0
 	for _, runs := range s {
@@ -48,8 +48,9 @@ func (s Scores) means() []float64 {
 	return m
 }
 
-// IQM is the interquartile mean over all runs of all tasks, their eq. for 25 % trimming. Where a quarter of the scores is no
-// whole number, those at its edges count in part; rliable cuts whole scores, which is the same wherever a quarter is one.
+// IQM is the interquartile mean over all runs of all tasks, their eq. for 25 % trimming. Where a quarter of the scores
+// is no whole number, those at its edges count in part; rliable cuts whole scores, which is the same wherever a quarter
+// is one.
 func (s Scores) IQM() float64 {
 	all, total := s.sorted()
 	low, high := total/4, total-total/4 // what lies between is the middle half
@@ -76,7 +77,8 @@ func (s Scores) Median() float64 {
 	return (m[(len(m)-1)/2] + m[len(m)/2]) / 2
 }
 
-// Gap is the optimality gap at a score of 1: by how much runs fall short of it in the mean, where a score above 1 counts as 1.
+// Gap is the optimality gap at a score of 1: by how much runs fall short of it in the mean, where a score above 1
+// counts as 1.
 func (s Scores) Gap() float64 {
 	sum := 0.0
 	for _, runs := range s {
@@ -107,8 +109,8 @@ func (s Scores) Profile(taus []float64) []float64 {
 	return out
 }
 
-// Improvement is the probability that a run of s scores higher than a run of other on the same task, averaged over tasks:
-// Mann and Whitney's U over the number of pairs, ties half. Both have the same tasks.
+// Improvement is the probability that a run of s scores higher than a run of other on the same task, averaged over
+// tasks: Mann and Whitney's U over the number of pairs, ties half. Both have the same tasks.
 func (s Scores) Improvement(other Scores) float64 {
 	sum := 0.0
 	for t := range s {
@@ -166,8 +168,9 @@ func (r *resampler) next() Scores {
 	return r.out
 }
 
-// Interval returns the 95 % percentile interval of an aggregate by the stratified bootstrap. Runs are drawn within each task:
-// what other runs on these tasks might have given. With tasks set, tasks are drawn too: what other tasks of their kind might have.
+// Interval returns the 95 % percentile interval of an aggregate by the stratified bootstrap. Runs are drawn within each
+// task: what other runs on these tasks might have given. With tasks set, tasks are drawn too: what other tasks of their
+// kind might have.
 func (s Scores) Interval(seed uint64, tasks bool, aggregate func(Scores) float64) [2]float64 {
 	name := "runs"
 	if tasks {

@@ -49,7 +49,8 @@ func TestAggregatesAreThoseOfRliable(t *testing.T) {
 		same("profile", got, r.Profile[i], 1e-12)
 	}
 	// Intervals come from other draws: 2000 of ours, 20000 of theirs. The seed is fixed.
-	runs, tasks, poi := r.X.Interval(1, false, Scores.IQM), r.X.Interval(1, true, Scores.IQM), r.X.ImprovementInterval(1, r.Y)
+	runs, tasks, poi := r.X.Interval(1, false,
+		Scores.IQM), r.X.Interval(1, true, Scores.IQM), r.X.ImprovementInterval(1, r.Y)
 	for i := range 2 {
 		same("interval over runs", runs[i], r.CIRuns[i], .02)
 		same("interval over tasks", tasks[i], r.CITasks[i], .02)
@@ -116,7 +117,8 @@ func TestStatisticsEqualPlainOnes(t *testing.T) {
 		}
 		taus := []float64{-2, 0, .5, 1, 3}
 		prof := a.Profile(taus)
-		if prof[0] != 1 || prof[4] != 0 || !slices.IsSortedFunc(prof, func(x, y float64) int { return int(math.Copysign(1, y-x)) * boolInt(x != y) }) {
+		if prof[0] != 1 || prof[4] != 0 ||
+			!slices.IsSortedFunc(prof, func(x, y float64) int { return int(math.Copysign(1, y-x)) * boolInt(x != y) }) {
 			r.Fatalf("profile %v does not fall from 1 to 0", prof)
 		}
 	})
@@ -139,7 +141,8 @@ func TestTasksWeighAlike(t *testing.T) {
 		same = append(same, slices.Repeat(runs, 6/len(runs)))
 	}
 	for what, of := range map[string]func(Scores) float64{
-		"IQM": Scores.IQM, "mean": Scores.Mean, "median": Scores.Median, "gap": Scores.Gap, "profile": func(s Scores) float64 { return s.Profile([]float64{.3})[0] },
+		"IQM": Scores.IQM, "mean": Scores.Mean, "median": Scores.Median, "gap": Scores.Gap,
+		"profile": func(s Scores) float64 { return s.Profile([]float64{.3})[0] },
 	} {
 		if got, want := of(some), of(same); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s %v, want %v", what, got, want)
@@ -149,7 +152,8 @@ func TestTasksWeighAlike(t *testing.T) {
 	if got, want := some.IQM(), (2*.1+3*.2+2*.3+3*.4+2*.9)/12; math.Abs(got-want) > 1e-12 {
 		t.Errorf("IQM %v, want %v", got, want)
 	}
-	many := Scores{slices.Repeat([]float64{1}, 997), slices.Repeat([]float64{0}, 991), slices.Repeat([]float64{.5}, 983)} // whose least common multiple is 971 million
+	// whose least common multiple is 971 million
+	many := Scores{slices.Repeat([]float64{1}, 997), slices.Repeat([]float64{0}, 991), slices.Repeat([]float64{.5}, 983)}
 	if got := many.IQM(); math.Abs(got-.5) > 1e-9 {
 		t.Errorf("IQM of many runs %v, want 0.5", got)
 	}

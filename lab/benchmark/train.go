@@ -23,14 +23,15 @@ func fixed(a, b *config.Config) bool {
 	x, y := *a, *b
 	blank := config.For(x.Env.ID)
 	for _, c := range []*config.Config{&x, &y} {
-		c.Agent, c.PPO, c.DDQN, c.MAML, c.Improper, c.Train, c.Seed, c.Kernels, c.Name = blank.Agent, blank.PPO, blank.DDQN, blank.MAML, blank.Improper, blank.Train, 0, "", ""
+		c.Agent, c.PPO, c.DDQN, c.MAML, c.Improper, c.Train, c.Seed, c.Kernels, c.Name = blank.Agent, blank.PPO, blank.DDQN,
+			blank.MAML, blank.Improper, blank.Train, 0, "", ""
 		c.Eval.Choose, c.Eval.Validation = "", 1
 	}
 	return hashJSON(text(&x)) == hashJSON(text(&y))
 }
 
-// Learner returns the run that learns the task, with keys of the agent and its training changed by set, as --set does. Those of the
-// task are fixed.
+// Learner returns the run that learns the task, with keys of the agent and its training changed by set, as --set does.
+// Those of the task are fixed.
 func (t *Task) Learner(set []string) (config.Config, error) {
 	cfg, err := t.Config()
 	if err != nil {
@@ -56,7 +57,8 @@ func (t *Task) Learner(set []string) (config.Config, error) {
 }
 
 // Train trains a learner of t with several seeds, or goes on with what is in dir/TASK. The protocol has Seeds of them.
-func (t *Task) Train(ctx context.Context, cfg config.Config, dir string, seeds int, opt run.TrainOptions) (*Trained, error) {
+func (t *Task) Train(ctx context.Context, cfg config.Config, dir string, seeds int,
+	opt run.TrainOptions) (*Trained, error) {
 	opt.RunDir = filepath.Join(dir, t.Name)
 	opt.NoEval = true
 	_, err := os.Stat(filepath.Join(opt.RunDir, "config.yaml"))

@@ -56,7 +56,8 @@ type Version struct {
 type Task struct {
 	Name  string `yaml:"name"`
 	Tests string `yaml:"tests"` // what it asks of a policy, in one sentence
-	// Base is the embedded run that the task begins with, and the agent that learns it; Set changes its keys, as --set does.
+	// Base is the embedded run that the task begins with, and the agent that learns it; Set changes its keys, as --set
+	// does.
 	Base string   `yaml:"base"`
 	Set  []string `yaml:"set"`
 	// Rules are the rules among which the best one is, without random play. They know what the rung says.
@@ -82,17 +83,20 @@ type Reference struct {
 // Score returns the score of a mean of the metric: 0 for random play, 1 for the best rule, exactly.
 func (r *Reference) Score(mean float64) float64 { return (r.Random - mean) / (r.Random - r.Best) }
 
-// check returns an error unless scores on t can refer to r, on the windows of the commitment sealed, "" = development ones.
+// check returns an error unless scores on t can refer to r, on the windows of the commitment sealed, "" = development
+// ones.
 func (r *Reference) check(t *Task, sealed string) error {
 	switch {
 	case r.Hash != t.Hash:
 		return fmt.Errorf("task %s: its hash is %.12s…, and the task's is %.12s…", t.Name, r.Hash, t.Hash)
 	case r.Sealed != sealed:
-		return fmt.Errorf("task %s: what its scores refer to is of other windows: of the commitment %.12q, want %.12q", t.Name, r.Sealed, sealed)
+		return fmt.Errorf("task %s: what its scores refer to is of other windows: of the commitment %.12q, want %.12q",
+			t.Name, r.Sealed, sealed)
 	case !slices.Contains(t.Rules, r.Rule):
 		return fmt.Errorf("task %s: %q is none of its rules", t.Name, r.Rule)
 	case !(r.Best >= 0 && r.Best < r.Random && r.Random <= math.MaxFloat64):
-		return fmt.Errorf("task %s: random play (%v) is not worse than the best rule, %s (%v), so that there is no scale", t.Name, r.Random, r.Rule, r.Best)
+		return fmt.Errorf("task %s: random play (%v) is not worse than the best rule, %s (%v), so that there is no scale",
+			t.Name, r.Random, r.Rule, r.Best)
 	}
 	return nil
 }
@@ -147,7 +151,8 @@ func (v *Version) Validate() error {
 	for i := range v.Tasks {
 		t := &v.Tasks[i]
 		key := fmt.Sprintf("tasks[%d].", i)
-		l.Add(nameForm.MatchString(t.Name) && !seen[t.Name], key+"name", t.Name, "words of small letters and digits joined by -, each name once")
+		l.Add(nameForm.MatchString(t.Name) && !seen[t.Name], key+"name", t.Name,
+			"words of small letters and digits joined by -, each name once")
 		seen[t.Name] = true
 		l.Add(t.Tests != "", key+"tests", t.Tests, "a sentence")
 		l.Add(slices.Contains(configs.Runs(), t.Base), key+"base", t.Base, nearest.OneOf(t.Base, configs.Runs()))
@@ -179,8 +184,8 @@ func (v *Version) Names() []string {
 	return names
 }
 
-// Match returns the tasks that patterns choose, in the version's order: names, or patterns such as jobselect-*. No patterns
-// choose all tasks. A pattern that chooses none is a *fault.Mistake.
+// Match returns the tasks that patterns choose, in the version's order: names, or patterns such as jobselect-*. No
+// patterns choose all tasks. A pattern that chooses none is a *fault.Mistake.
 func (v *Version) Match(patterns ...string) ([]*Task, error) {
 	hit := make([]bool, len(v.Tasks))
 	for _, p := range patterns {
@@ -215,8 +220,8 @@ func (v *Version) Reference(t *Task) (r Reference, ok bool) {
 	return r, ok && r.check(t, "") == nil
 }
 
-// Config returns the run that learns the task on the development seed: a preset with the task's keys. Its test windows are
-// the development windows.
+// Config returns the run that learns the task on the development seed: a preset with the task's keys. Its test windows
+// are the development windows.
 func (t *Task) Config() (config.Config, error) {
 	cfg, err := config.Preset(t.Base)
 	if err != nil {
@@ -262,8 +267,8 @@ func metric(cfg *config.Config) envs.Metric { return envs.Find(cfg.Env.ID).Metri
 // References returns what scores on the development windows refer to, by task.
 func (v *Version) References() map[string]Reference { return v.references }
 
-// Kwargs returns the arguments that make the task's environment for a client of the bridge: those that are not defaults, nested as
-// in a configuration.
+// Kwargs returns the arguments that make the task's environment for a client of the bridge: those that are not
+// defaults, nested as in a configuration.
 func (t *Task) Kwargs() (map[string]any, error) {
 	cfg, err := t.Config()
 	if err != nil {

@@ -15,15 +15,16 @@ import (
 // hashesTo is for a new version alone.
 var hashesTo = flag.String("hashes", "", "write the hashes of all tasks to this file, in place of comparing them")
 
-// The hash of a task covers its jobs, so that neither a change of a preset nor one of a generator goes unnoticed. With -short
-// one task of each environment is checked.
+// The hash of a task covers its jobs, so that neither a change of a preset nor one of a generator goes unnoticed. With
+// -short one task of each environment is checked.
 func TestTasksAreThoseOfTheVersion(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees tasks opened in TestRandomScoresZeroAndTheBestRuleOne, which takes less time; make unit runs this test")
 	}
 	v := Current()
 	if len(v.Tasks) < 24 || len(v.Tasks)%4 != 0 {
-		t.Errorf("%d tasks, want 24 or more, and a multiple of four so that a quarter of the scores is a whole number", len(v.Tasks))
+		t.Errorf("%d tasks, want 24 or more, and a multiple of four so that a quarter of the scores is a whole number",
+			len(v.Tasks))
 	}
 	seen, hashes := map[string]bool{}, map[string]string{}
 	for i := range v.Tasks {
@@ -97,7 +98,8 @@ func TestTasksCoverEnvironmentsAndRungs(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"JobSelect-v1", "JobSelect-v1 preemptive", "QueueRank-v1", "GPUPick-v1", "DelayOffer-v1"} {
+	for _, kind := range []string{"JobSelect-v1", "JobSelect-v1 preemptive", "QueueRank-v1", "GPUPick-v1",
+		"DelayOffer-v1"} {
 		if !rungs[kind]["causal"] || !rungs[kind]["exact"] {
 			t.Errorf("%s has the rungs %v, want causal and exact", kind, rungs[kind])
 		}

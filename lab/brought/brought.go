@@ -1,6 +1,6 @@
-// Package brought handles the files that a task of a work queue brings: the ones that its configuration names. The coordinator sends
-// them, and a worker opens no others for the task. A task may come from an attacker, who names files of the worker, or places for
-// files of his own.
+// Package brought handles the files that a task of a work queue brings: the ones that its configuration names. The
+// coordinator sends them, and a worker opens no others for the task. A task may come from an attacker, who names files
+// of the worker, or places for files of his own.
 package brought
 
 import (
@@ -33,8 +33,8 @@ const (
 // ModelPrefix precedes the file in the value of Model.
 const ModelPrefix = "gbdt:"
 
-// Files returns the paths of the files that cfg reads, by the key that names each: the trace, its throughput table, the cluster
-// and the model of estimates. Presets and short forms of clusters are not files.
+// Files returns the paths of the files that cfg reads, by the key that names each: the trace, its throughput table, the
+// cluster and the model of estimates. Presets and short forms of clusters are not files.
 func Files(cfg *config.Config) (map[string]string, error) {
 	files := map[string]string{}
 	add := func(key, name string) error {
@@ -75,14 +75,16 @@ func Check(cfg *config.Config, names map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(names)) {
 		switch _, has := named[key]; {
 		case !slices.Contains(keys, key):
-			return fmt.Errorf("the task has brought a file for %q; files are for %s", plain.Clip(key, 40), strings.Join(keys, ", "))
+			return fmt.Errorf("the task has brought a file for %q; files are for %s", plain.Clip(key, 40),
+				strings.Join(keys, ", "))
 		case key != Cluster && !has: // a file can have the name of an embedded cluster
 			return fmt.Errorf("the task has brought a file for %s, and its configuration names none", key)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(named)) {
 		if _, ok := names[key]; !ok {
-			return fmt.Errorf("the task names a file for %s and has not brought it; a worker opens no file of its own for a task", key)
+			return fmt.Errorf(
+				"the task names a file for %s and has not brought it; a worker opens no file of its own for a task", key)
 		}
 	}
 	return nil
@@ -103,15 +105,17 @@ func Named(cfg *config.Config) map[string]string {
 	if model := cfg.Estimates().File; model != "" {
 		named[Model] = model
 	}
-	if _, short, _ := cluster.Parse(cfg.Cluster); !short && cfg.Cluster != "" && !slices.Contains(workload.ClusterPresets(), cfg.Cluster) {
+	if _, short, _ := cluster.Parse(cfg.Cluster); !short && cfg.Cluster != "" &&
+		!slices.Contains(workload.ClusterPresets(), cfg.Cluster) {
 		named[Cluster] = cfg.Cluster
 	}
 	return named
 }
 
-// Put puts files into the store of a queue and their digests into needs, by their keys. It returns their base names, which
-// the other machines keep, since some are part of results.
-func Put(ctx context.Context, q *workqueue.Coordinator, files, needs map[string]string) (names map[string]string, err error) {
+// Put puts files into the store of a queue and their digests into needs, by their keys. It returns their base names,
+// which the other machines keep, since some are part of results.
+func Put(ctx context.Context, q *workqueue.Coordinator, files,
+	needs map[string]string) (names map[string]string, err error) {
 	names = map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(files)) {
 		if needs[key], err = q.Put(ctx, files[key]); err != nil {
@@ -122,8 +126,8 @@ func Put(ctx context.Context, q *workqueue.Coordinator, files, needs map[string]
 	return names, nil
 }
 
-// Place makes a folder in which the files that a task has brought have the names that the task gives them, and returns their
-// paths by key. The caller removes it.
+// Place makes a folder in which the files that a task has brought have the names that the task gives them, and returns
+// their paths by key. The caller removes it.
 func Place(j *workqueue.Job, names map[string]string) (at map[string]string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "gymctl-files-")
 	if err != nil {

@@ -17,9 +17,9 @@ const CacheVar = "CLUSTERGYM_CACHE"
 // Prefix marks an argument that names an entry instead of a file, as in get:philly-jobs.
 const Prefix = "get:"
 
-// CacheDir returns the folder of fetched files: $CLUSTERGYM_CACHE, or clustergym/traces in the user's folder for caches. The
-// folder need not exist. No other function outside cmd reads the environment; this one does because a configuration may name
-// an entry, which must be found where gymctl put it.
+// CacheDir returns the folder of fetched files: $CLUSTERGYM_CACHE, or clustergym/traces in the user's folder for
+// caches. The folder need not exist. No other function outside cmd reads the environment; this one does because a
+// configuration may name an entry, which must be found where gymctl put it.
 func CacheDir() (string, error) {
 	if dir := os.Getenv(CacheVar); dir != "" {
 		return dir, nil
@@ -42,9 +42,9 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("public trace %s is not at hand (%s); gymctl trace get %s fetches it", e.Name, e.Path, e.Name)
 }
 
-// Path returns the path of the entry called name in the cache. name may begin with Prefix. The error is a *MissingError for an
-// entry that was not fetched, and an *UnknownError for a name that the catalogue does not have. Path checks the files'
-// sizes but not their hashes.
+// Path returns the path of the entry called name in the cache. name may begin with Prefix. The error is a *MissingError
+// for an entry that was not fetched, and an *UnknownError for a name that the catalogue does not have. Path checks the
+// files' sizes but not their hashes.
 func Path(name string) (string, error) {
 	e, err := Public().Find(strings.TrimPrefix(name, Prefix))
 	if err != nil {

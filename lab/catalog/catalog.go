@@ -50,8 +50,8 @@ type Entry struct {
 	Kind   string `yaml:"kind"`
 	Format string `yaml:"format"` // the reader's name; "" for KindSeries
 	Source string `yaml:"source"` // name of a Source
-	// Profiles is the name of the entry of KindProfiles that gives run times to a trace without any, and Reference is one of
-	// its GPU types. Both are "" for other entries.
+	// Profiles is the name of the entry of KindProfiles that gives run times to a trace without any, and Reference is one
+	// of its GPU types. Both are "" for other entries.
 	Profiles  string `yaml:"profiles"`
 	Reference string `yaml:"reference"`
 	Folder    bool   `yaml:"folder"`
@@ -187,19 +187,25 @@ func (c *Catalog) Validate() error {
 		l.Add(!names[e.Name], key+"name", e.Name, "a name that no other entry has")
 		l.Add(e.What != "" && !strings.Contains(e.What, "\n"), key+"what", e.What, "one line that says what it is")
 		l.Add(slices.Contains(kinds, e.Kind), key+"kind", e.Kind, nearest.OneOf(e.Kind, kinds))
-		l.Add((e.Format == "") == (e.Kind == KindSeries), key+"format", e.Format, "the reader's name, and none for "+KindSeries)
+		l.Add((e.Format == "") == (e.Kind == KindSeries), key+"format", e.Format,
+			"the reader's name, and none for "+KindSeries)
 		l.Add(slices.Contains(sources, e.Source), key+"source", e.Source, "the name of a source")
-		l.Add(len(e.Files) == 1 || e.Folder && len(e.Files) > 0, key+"files", len(e.Files), "one file, or several in a folder")
+		l.Add(len(e.Files) == 1 || e.Folder && len(e.Files) > 0, key+"files", len(e.Files),
+			"one file, or several in a folder")
 		names[e.Name] = true
 		p, err := c.Find(e.Profiles)
-		l.Add(e.Profiles == "" || err == nil && p.Kind == KindProfiles, key+"profiles", e.Profiles, "the name of an entry of kind "+KindProfiles)
-		l.Add((e.Profiles == "") == (e.Reference == ""), key+"reference", e.Reference, "a GPU type beside profiles, and none without")
+		l.Add(e.Profiles == "" || err == nil && p.Kind == KindProfiles, key+"profiles", e.Profiles,
+			"the name of an entry of kind "+KindProfiles)
+		l.Add((e.Profiles == "") == (e.Reference == ""), key+"reference", e.Reference,
+			"a GPU type beside profiles, and none without")
 		for j, f := range e.Files {
 			at := fmt.Sprintf("%sfiles[%d].", key, j)
-			l.Add(f.Path != "" && f.Path == path.Clean(f.Path) && filepath.IsLocal(f.Path), at+"path", f.Path, "a path in the repository")
+			l.Add(f.Path != "" && f.Path == path.Clean(f.Path) && filepath.IsLocal(f.Path), at+"path", f.Path,
+				"a path in the repository")
 			to := e.target("", &e.Files[j])
 			// A folder entry's files must stay in its folder, and a single file must not be in any folder.
-			l.Add(f.To == path.Clean(f.To) && filepath.IsLocal(f.To) && !strings.HasPrefix(f.To, ".") && (e.Folder || !strings.Contains(f.To, "/")), at+"to", f.To,
+			l.Add(f.To == path.Clean(f.To) && filepath.IsLocal(f.To) && !strings.HasPrefix(f.To,
+				".") && (e.Folder || !strings.Contains(f.To, "/")), at+"to", f.To,
 				"a name, or in a folder a path below it")
 			l.Add(!targets[to], at+"to", f.To, "a name that no other file has")
 			l.Add(f.Size > 0, at+"size", f.Size, "a number of bytes above 0")
@@ -223,8 +229,8 @@ func FormatSize(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// CheckMirror returns an error unless base can replace Publisher: it must be an https address, or an http address of this
-// machine.
+// CheckMirror returns an error unless base can replace Publisher: it must be an https address, or an http address of
+// this machine.
 func CheckMirror(base string) error {
 	u, err := url.Parse(base)
 	switch {

@@ -21,7 +21,9 @@ func TestThePublicCatalogIsValid(t *testing.T) {
 		used[s.Name] = true
 		for j := range e.Files {
 			u, err := url.Parse(s.URL(Publisher, &e.Files[j]))
-			if err != nil || u.Scheme != "https" || u.Host == "" || !strings.HasSuffix(u.Path, "/"+s.Repository+"/"+s.Commit+"/"+e.Files[j].Path) && !strings.HasPrefix(u.Path, "/"+s.Repository+"/") {
+			if err != nil || u.Scheme != "https" || u.Host == "" ||
+				!strings.HasSuffix(u.Path, "/"+s.Repository+"/"+s.Commit+"/"+e.Files[j].Path) &&
+					!strings.HasPrefix(u.Path, "/"+s.Repository+"/") {
 				t.Errorf("%s: address %v (%v)", e.Name, u, err)
 			}
 			if !e.Folder && !strings.HasPrefix(e.Files[j].To, e.Name+".") {
@@ -102,17 +104,20 @@ entries:
 
 func TestHostileAndMistakenNamesAreUnknown(t *testing.T) {
 	t.Setenv(CacheVar, t.TempDir())
-	for _, name := range []string{"", ".", "..", "../../etc/passwd", "/etc/passwd", "philly-jobs/../x", "philly-jobs\x00", "PHILLY-JOBS", "get:get:philly-jobs", `..\..\x`} {
+	for _, name := range []string{"", ".", "..", "../../etc/passwd", "/etc/passwd", "philly-jobs/../x", "philly-jobs\x00",
+		"PHILLY-JOBS", "get:get:philly-jobs", `..\..\x`} {
 		if _, err := Path(name); err == nil || !strings.HasPrefix(err.Error(), "public trace ") {
 			t.Errorf("%q: %v", name, err)
 		} else if _, ok := errors.AsType[*UnknownError](err); !ok || strings.ContainsAny(err.Error(), "\x00\n") {
 			t.Errorf("%q: %q", name, err)
 		}
 	}
-	if _, err := Public().Find("philly-job"); err == nil || err.Error() != `public trace "philly-job" is unknown; did you mean philly-jobs?` {
+	if _, err := Public().Find("philly-job"); err == nil ||
+		err.Error() != `public trace "philly-job" is unknown; did you mean philly-jobs?` {
 		t.Error(err)
 	}
-	if _, err := Public().Find("xyzzy"); err == nil || err.Error() != `public trace "xyzzy" is unknown; gymctl trace get --list shows all` {
+	if _, err := Public().Find("xyzzy"); err == nil ||
+		err.Error() != `public trace "xyzzy" is unknown; gymctl trace get --list shows all` {
 		t.Error(err)
 	}
 }
@@ -123,7 +128,8 @@ func TestPathFindsWhatWasFetched(t *testing.T) {
 	for _, name := range []string{"tiresias-n32g4", Prefix + "tiresias-n32g4"} {
 		_, err := Path(name)
 		if m, ok := errors.AsType[*MissingError](err); !ok || m.Path != filepath.Join(dir, "tiresias-n32g4.csv") ||
-			err.Error() != "public trace tiresias-n32g4 is not at hand ("+m.Path+"); gymctl trace get tiresias-n32g4 fetches it" {
+			err.Error() != "public trace tiresias-n32g4 is not at hand ("+m.Path+
+				"); gymctl trace get tiresias-n32g4 fetches it" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -18,15 +18,15 @@ import (
 type Options struct {
 	// Mirror is an address with the same paths as Publisher, to fetch from instead; "" = Publisher. See CheckMirror.
 	Mirror string
-	// Progress is called with the number of an entry's bytes that have arrived. The number falls if a transfer restarts. May
-	// be nil.
+	// Progress is called with the number of an entry's bytes that have arrived. The number falls if a transfer restarts.
+	// May be nil.
 	Progress func(e *Entry, done, all int64)
 	// Note is called with one line for people about waiting and new attempts. May be nil.
 	Note func(line string)
 }
 
-// Getter fetches entries into one folder. Several Getters, in one process or in several, can use a folder at the same time. A
-// single Getter is not safe for concurrent use.
+// Getter fetches entries into one folder. Several Getters, in one process or in several, can use a folder at the same
+// time. A single Getter is not safe for concurrent use.
 type Getter struct {
 	dir      string
 	base     string
@@ -43,7 +43,8 @@ const maxPause = 8 * time.Second
 
 // NewGetter returns a Getter for dir, which need not exist.
 func NewGetter(dir string, opt Options) *Getter {
-	g := &Getter{dir: dir, base: Publisher, opt: opt, client: newClient(), attempts: 5, pause: time.Second / 2, stall: stallTime}
+	g := &Getter{dir: dir, base: Publisher, opt: opt, client: newClient(), attempts: 5, pause: time.Second / 2,
+		stall: stallTime}
 	if opt.Mirror != "" {
 		g.base = opt.Mirror
 	}
@@ -68,18 +69,19 @@ func (e *StoppedError) Error() string {
 	if e.Done == 0 {
 		return fmt.Sprintf("nothing of %s has arrived yet; the same command begins again", e.Entry)
 	}
-	return fmt.Sprintf("%s of %s of %s have arrived and are kept; the same command goes on from there", FormatSize(e.Done), FormatSize(e.Size), e.Entry)
+	return fmt.Sprintf("%s of %s of %s have arrived and are kept; the same command goes on from there", FormatSize(e.Done),
+		FormatSize(e.Size), e.Entry)
 }
 
 // Unwrap returns Err.
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// Get fetches the files of e, an entry from source s, that the folder does not have with the right hash. It reports whether it
-// fetched anything. If the folder has all files, Get does not use the network.
+// Get fetches the files of e, an entry from source s, that the folder does not have with the right hash. It reports
+// whether it fetched anything. If the folder has all files, Get does not use the network.
 //
-// An incomplete file is kept under another name, so that an interrupted transfer continues where it ended. A complete file
-// gets its name only if its hash is right; otherwise it is removed and the error is a *HashError. If ctx ends, the error is
-// a *StoppedError. For a folder that cannot be written it is a *FolderError.
+// An incomplete file is kept under another name, so that an interrupted transfer continues where it ended. A complete
+// file gets its name only if its hash is right; otherwise it is removed and the error is a *HashError. If ctx ends, the
+// error is a *StoppedError. For a folder that cannot be written it is a *FolderError.
 func (g *Getter) Get(ctx context.Context, s *Source, e *Entry) (fetched bool, err error) {
 	if right, err := e.right(g.dir); right || err != nil {
 		return false, err
@@ -181,7 +183,8 @@ func (g *Getter) file(ctx context.Context, address string, f *File, target strin
 			wrong.URL = address
 			return wrong
 		}
-		// The beginning is from an earlier transfer, perhaps from another server. The whole file is fetched once from this one.
+		// The beginning is from an earlier transfer, perhaps from another server. The whole file is fetched once from this
+		// one.
 		g.opt.Note(f.To + " does not fit together with what was kept of an earlier transfer; it is fetched anew")
 		if err := p.restart(""); err != nil {
 			p.close()
@@ -190,8 +193,8 @@ func (g *Getter) file(ctx context.Context, address string, f *File, target strin
 	}
 }
 
-// bytes fetches the missing bytes of p in as many attempts as it takes. It gives up after g.attempts in a row without a new
-// byte.
+// bytes fetches the missing bytes of p in as many attempts as it takes. It gives up after g.attempts in a row without a
+// new byte.
 func (g *Getter) bytes(ctx context.Context, address string, f *File, p *part, tell func(n int64)) error {
 	most, pause := p.n, g.pause
 	for failed := 0; ; {
@@ -240,8 +243,8 @@ func (g *Getter) lock(ctx context.Context, e *Entry) (unlock func(), err error) 
 	}
 }
 
-// Copy copies e from the folder from to the folder to, and returns its path there. If to has another file of the same name,
-// Copy does not replace it and returns an error.
+// Copy copies e from the folder from to the folder to, and returns its path there. If to has another file of the same
+// name, Copy does not replace it and returns an error.
 func Copy(e *Entry, from, to string) (string, error) {
 	for i := range e.Files {
 		f := &e.Files[i]

@@ -35,7 +35,8 @@ func hexHash(b []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-var source = &Source{Name: "s", Repository: "someone/data", Commit: strings.Repeat("ab", 20), Licence: "none stated", Cite: "a paper"}
+var source = &Source{Name: "s", Repository: "someone/data", Commit: strings.Repeat("ab", 20), Licence: "none stated",
+	Cite: "a paper"}
 
 // entryOf returns an entry of one file with content b.
 func entryOf(b []byte) *Entry {
@@ -44,7 +45,8 @@ func entryOf(b []byte) *Entry {
 }
 
 // server serves with handle, whose first argument is the number of earlier requests.
-func server(t *testing.T, handle func(n int, w http.ResponseWriter, r *http.Request)) (url string, requests *atomic.Int64) {
+func server(t *testing.T, handle func(n int, w http.ResponseWriter, r *http.Request)) (url string,
+	requests *atomic.Int64) {
 	t.Helper()
 	requests = new(atomic.Int64)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -180,7 +182,8 @@ func TestAFolderOfFilesIsFetchedFileByFile(t *testing.T) {
 		}
 	}
 	for name, want := range map[string][]byte{"A100/one.csv": one, "T4/two.csv": two} {
-		if got, err := os.ReadFile(filepath.Join(e.Path(dir), filepath.FromSlash(name))); err != nil || !bytes.Equal(got, want) {
+		if got, err := os.ReadFile(filepath.Join(e.Path(dir), filepath.FromSlash(name))); err != nil ||
+			!bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
 	}
@@ -225,7 +228,8 @@ func TestAnInterruptKeepsWhatHasArrived(t *testing.T) {
 
 func TestAnInterruptEndsAPauseAndAWait(t *testing.T) {
 	b := content(100)
-	url, _ := server(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	url,
+		_ := server(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	g, dir, _ := getter(t, url)
 	g.pause = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
@@ -299,7 +303,8 @@ func TestAFullDiskKeepsWhatFits(t *testing.T) {
 		}
 	}
 	_, err := g.Get(t.Context(), source, e)
-	if err == nil || !strings.Contains(err.Error(), "there is no room on the disk for ") || !strings.HasSuffix(err.Error(), "40.0 kB have arrived and are kept") {
+	if err == nil || !strings.Contains(err.Error(), "there is no room on the disk for ") ||
+		!strings.HasSuffix(err.Error(), "40.0 kB have arrived and are kept") {
 		t.Fatal(err)
 	}
 	only(t, dir, partName(e), partName(e)+".etag")
@@ -331,7 +336,8 @@ func TestAFolderThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, want := range map[string]string{
-		blocked: "not a directory", filepath.Join(blocked, "below"): "not a directory", taken: "jobs.csv in it is a folder, a file is wanted",
+		blocked: "not a directory", filepath.Join(blocked,
+			"below"): "not a directory", taken: "jobs.csv in it is a folder, a file is wanted",
 		device: partName(e) + " in it is no ordinary file", locked: "permission denied",
 	} {
 		if dir == locked && os.Geteuid() == 0 {

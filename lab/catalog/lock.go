@@ -7,9 +7,9 @@ import (
 	"clustergym/internal/lock"
 )
 
-// tryLock takes the lock at path, until unlock is called or the process ends in any way. unlock is nil if another process has
-// the lock. On a file system without locks every process gets it; the check of the hash still keeps the result right; so it does where
-// the system has no locks.
+// tryLock takes the lock at path, until unlock is called or the process ends in any way. unlock is nil if another
+// process has the lock. On a file system without locks every process gets it; the check of the hash still keeps the
+// result right; so it does where the system has no locks.
 func tryLock(path string) (unlock func(), err error) {
 	if !lock.Supported {
 		return func() {}, nil

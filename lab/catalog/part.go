@@ -16,8 +16,8 @@ import (
 	"clustergym/internal/ordinary"
 )
 
-// part is a file that is being fetched. The bytes that have arrived stay on disk under a name with the expected hash, so that
-// the next attempt, perhaps of another process on another day, continues from there.
+// part is a file that is being fetched. The bytes that have arrived stay on disk under a name with the expected hash,
+// so that the next attempt, perhaps of another process on another day, continues from there.
 type part struct {
 	file *os.File
 	path string
@@ -57,8 +57,8 @@ func openPart(target string, f *File) (*part, error) {
 // tagPath returns the path of the file with the ETag.
 func (p *part) tagPath() string { return p.path + ".etag" }
 
-// restart discards the bytes that have arrived. tag is the ETag of the transfer that follows, "" if it has none that can be
-// requested again.
+// restart discards the bytes that have arrived. tag is the ETag of the transfer that follows, "" if it has none that
+// can be requested again.
 func (p *part) restart(tag string) error {
 	if err := p.file.Truncate(0); err != nil {
 		return err
@@ -133,5 +133,6 @@ type HashError struct {
 
 // Error names the file, its address and both hashes.
 func (e *HashError) Error() string {
-	return fmt.Sprintf("%s from %s has the SHA-256 %s, want %s: this is not the published file, and it was removed", e.File, e.URL, e.Got, e.Want)
+	return fmt.Sprintf("%s from %s has the SHA-256 %s, want %s: this is not the published file, and it was removed",
+		e.File, e.URL, e.Got, e.Want)
 }

@@ -31,8 +31,8 @@ func TestEveryFormatHasAReader(t *testing.T) {
 	}
 }
 
-// copies finds local files whose hash equals the published one. A file that is compressed here but not at its publisher is
-// decompressed.
+// copies finds local files whose hash equals the published one. A file that is compressed here but not at its publisher
+// is decompressed.
 func copies(t *testing.T) map[string]string {
 	t.Helper()
 	root := filepath.Join("..", "..", "..", "shared", "traces")
@@ -133,7 +133,8 @@ func TestEntriesAreReadByTheirReaders(t *testing.T) {
 			}
 		}
 	}
-	for kind, least := range map[string]int{catalog.KindTrace: 40, catalog.KindInventory: 9, catalog.KindProfiles: 6, catalog.KindSample: 1, catalog.KindSeries: 8} {
+	for kind, least := range map[string]int{catalog.KindTrace: 40, catalog.KindInventory: 9, catalog.KindProfiles: 6,
+		catalog.KindSample: 1, catalog.KindSeries: 8} {
 		if seen[kind] < least {
 			t.Errorf("%d of kind %s are at hand, want %d", seen[kind], kind, least)
 		}

@@ -49,8 +49,8 @@ func allowed(u *url.URL, local bool) error {
 	return &refusedError{fmt.Sprintf("%s://%s is not followed, only https is", u.Scheme, u.Host)}
 }
 
-// checkRedirect allows a few redirections to https addresses. If the first request went to this machine, it also allows http
-// addresses of this machine.
+// checkRedirect allows a few redirections to https addresses. If the first request went to this machine, it also allows
+// http addresses of this machine.
 func checkRedirect(r *http.Request, via []*http.Request) error {
 	if len(via) > maxHops {
 		return &refusedError{fmt.Sprintf("redirected more than %d times", maxHops)}
@@ -63,7 +63,8 @@ type refusedError struct{ what string }
 
 func (e *refusedError) Error() string { return e.what }
 
-// passingError is a failure that may be temporary. The transfer is tried again, not before wait if the server set a time.
+// passingError is a failure that may be temporary. The transfer is tried again, not before wait if the server set a
+// time.
 type passingError struct {
 	err  error
 	wait time.Duration
@@ -79,8 +80,8 @@ func passing(format string, args ...any) error {
 
 var errStalled = errors.New("the server sends nothing more")
 
-// transfer requests the bytes of f that p lacks once, and adds those that arrive. It returns nil if p has all bytes, right or
-// wrong, and a *passingError if another attempt may get further.
+// transfer requests the bytes of f that p lacks once, and adds those that arrive. It returns nil if p has all bytes,
+// right or wrong, and a *passingError if another attempt may get further.
 func (g *Getter) transfer(ctx context.Context, address string, f *File, p *part, progress func()) error {
 	if p.n > f.Size {
 		if err := p.restart(""); err != nil {
@@ -155,7 +156,8 @@ func answerless(ctx context.Context, err error) error {
 		return err
 	}
 	if d, ok := errors.AsType[*net.DNSError](err); ok && d.IsNotFound {
-		return fault.Errorf("there is no server %s, or no way to the net from here (a mirror can be named with %s)", d.Name, fault.Key("mirror"))
+		return fault.Errorf("there is no server %s, or no way to the net from here (a mirror can be named with %s)", d.Name,
+			fault.Key("mirror"))
 	}
 	return &passingError{err: err}
 }

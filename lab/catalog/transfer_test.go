@@ -28,7 +28,8 @@ func TestACutConnectionGoesOnWhereItEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole(t, dir, e, b)
-	if len(asked) != 13 || asked[0] != "" || asked[1] != `bytes=7001-"one"` || asked[12] != `bytes=84012-"one"` || len(*notes) != 12 {
+	if len(asked) != 13 || asked[0] != "" || asked[1] != `bytes=7001-"one"` || asked[12] != `bytes=84012-"one"` ||
+		len(*notes) != 12 {
 		t.Errorf("asked for %q, said %q", asked, *notes)
 	}
 }
@@ -51,7 +52,8 @@ func TestAnotherRunGoesOnWhereOneEnded(t *testing.T) {
 	})
 	g, dir, _ := getter(t, url)
 	_, err := g.Get(t.Context(), source, e)
-	if err == nil || !strings.HasSuffix(err.Error(), "the server answers 503 Service Unavailable; given up after 5 attempts, 20.0 kB are kept") {
+	if err == nil || !strings.HasSuffix(err.Error(),
+		"the server answers 503 Service Unavailable; given up after 5 attempts, 20.0 kB are kept") {
 		t.Fatal(err)
 	}
 	only(t, dir, partName(e), partName(e)+".etag")
@@ -121,9 +123,12 @@ func TestWhatIsNotThePublishedFileIsRefused(t *testing.T) {
 		requests int64
 	}{
 		{"another hash", func(w http.ResponseWriter, r *http.Request) { serve(w, r, bytes.ToUpper(b)) },
-			"has the SHA-256 " + hexHash(bytes.ToUpper(b)) + ", want " + hexHash(b) + ": this is not the published file, and it was removed", 1},
-		{"too short", func(w http.ResponseWriter, r *http.Request) { serve(w, r, b[:3999]) }, "got a file of 3999 bytes, want 4000", 1},
-		{"too long", func(w http.ResponseWriter, r *http.Request) { serve(w, r, append(content(4000), 'x')) }, "got a file of 4001 bytes, want 4000", 1},
+			"has the SHA-256 " + hexHash(bytes.ToUpper(b)) + ", want " + hexHash(b) +
+				": this is not the published file, and it was removed", 1},
+		{"too short", func(w http.ResponseWriter, r *http.Request) { serve(w, r, b[:3999]) },
+			"got a file of 3999 bytes, want 4000", 1},
+		{"too long", func(w http.ResponseWriter, r *http.Request) { serve(w, r, append(content(4000), 'x')) },
+			"got a file of 4001 bytes, want 4000", 1},
 		{"too long, untold", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write(b)
 			w.(http.Flusher).Flush()
@@ -134,9 +139,14 @@ func TestWhatIsNotThePublishedFileIsRefused(t *testing.T) {
 			_, _ = w.Write(b[:3000])
 			w.(http.Flusher).Flush()
 		}, "the connection ended after 3.0 kB of 4.0 kB; given up after 5 attempts", 5},
-		{"no such file", func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, "the publisher does not have it (404 Not Found)", 1},
-		{"forbidden", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "the server answers 403 Forbidden", 1},
-		{"redirected for ever", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }, "redirected more than 5 times", 6},
+		{"no such file", func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) },
+			"the publisher does not have it (404 Not Found)", 1},
+		{"forbidden", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
+			"the server answers 403 Forbidden", 1},
+		{"redirected for ever", func(w http.ResponseWriter,
+			r *http.Request) {
+			http.Redirect(w, r, r.URL.Path, http.StatusFound)
+		}, "redirected more than 5 times", 6},
 		{"redirected out of https", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://example.invalid/jobs.csv", http.StatusFound)
 		}, "http://example.invalid is not followed, only https is", 1},
@@ -156,7 +166,8 @@ func TestWhatIsNotThePublishedFileIsRefused(t *testing.T) {
 				whole(t, dir, e, b)
 				return
 			}
-			if err == nil || !strings.HasPrefix(err.Error(), "public trace jobs: ") || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.HasPrefix(err.Error(), "public trace jobs: ") || !strings.Contains(err.Error(), c.want) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 			if requests.Load() != c.requests {
@@ -184,7 +195,8 @@ func TestAFaultOfTheServerThatPassesIsTriedAgain(t *testing.T) {
 		})
 		g, dir, notes := getter(t, url)
 		e := entryOf(b)
-		if _, err := g.Get(t.Context(), source, e); err != nil || requests.Load() != 4 || len(*notes) != 3 || !strings.Contains((*notes)[2], "next attempt in 4ms") {
+		if _, err := g.Get(t.Context(), source, e); err != nil || requests.Load() != 4 || len(*notes) != 3 ||
+			!strings.Contains((*notes)[2], "next attempt in 4ms") {
 			t.Errorf("%d: %v after %d requests, said %q", status, err, requests.Load(), *notes)
 		}
 		whole(t, dir, e, b)
@@ -201,7 +213,8 @@ func TestRetryAfterIsKeptWithinReason(t *testing.T) {
 
 func TestContentRange(t *testing.T) {
 	for s, want := range map[string][3]int64{
-		"bytes 5-9/10": {5, 10, 1}, "bytes 0-0/*": {0, -1, 1}, "bytes */10": {}, "": {}, "bytes 5-9": {}, "bytes -5-9/10": {}, "bytes 5-9/x": {}, "items 5-9/10": {},
+		"bytes 5-9/10": {5, 10, 1}, "bytes 0-0/*": {0, -1, 1}, "bytes */10": {}, "": {}, "bytes 5-9": {}, "bytes -5-9/10": {},
+		"bytes 5-9/x": {}, "items 5-9/10": {},
 	} {
 		from, total, ok := contentRange(s)
 		if ok != (want[2] == 1) || ok && (from != want[0] || total != want[1]) {
@@ -260,7 +273,8 @@ func TestAServerThatStallsIsGivenUp(t *testing.T) {
 	g, dir, notes := getter(t, url)
 	g.stall = 50 * time.Millisecond
 	e := entryOf(b)
-	if _, err := g.Get(t.Context(), source, e); err != nil || len(*notes) != 1 || !strings.Contains((*notes)[0], "the server sends nothing more") {
+	if _, err := g.Get(t.Context(), source, e); err != nil || len(*notes) != 1 ||
+		!strings.Contains((*notes)[0], "the server sends nothing more") {
 		t.Errorf("%v, said %q", err, *notes)
 	}
 	whole(t, dir, e, b)
@@ -268,8 +282,10 @@ func TestAServerThatStallsIsGivenUp(t *testing.T) {
 
 func TestMirrorsAreHTTPSOrOnThisMachine(t *testing.T) {
 	for base, good := range map[string]bool{
-		"https://mirror.example": true, "https://mirror.example/a/b/": true, "http://127.0.0.1:8080": true, "http://localhost/x": true, "http://[::1]:9": true,
-		"http://mirror.example": false, "ftp://mirror.example": false, "file:///data": false, "mirror.example": false, "": false, "https://": false,
+		"https://mirror.example": true, "https://mirror.example/a/b/": true, "http://127.0.0.1:8080": true,
+		"http://localhost/x": true, "http://[::1]:9": true,
+		"http://mirror.example": false, "ftp://mirror.example": false, "file:///data": false, "mirror.example": false,
+		"": false, "https://": false,
 		"https://m.example/?q=": false, "https://m.example/#f": false, "http://127.0.0.1.evil.example": false, "://": false,
 	} {
 		if err := CheckMirror(base); (err == nil) != good {
@@ -279,7 +295,8 @@ func TestMirrorsAreHTTPSOrOnThisMachine(t *testing.T) {
 	e := entryOf(content(5))
 	for _, base := range []string{"http://mirror.example", "file:///etc"} {
 		g, _, _ := getter(t, base)
-		if _, err := g.Get(t.Context(), source, e); err == nil || !strings.Contains(err.Error(), "is not followed, only https is") {
+		if _, err := g.Get(t.Context(), source, e); err == nil ||
+			!strings.Contains(err.Error(), "is not followed, only https is") {
 			t.Errorf("%s: %v", base, err)
 		}
 	}

@@ -21,12 +21,13 @@ import (
 	"clustergym/simulator/schedulers/tuned"
 )
 
-// Config is a whole run: workload, cluster, environment, agent, training and evaluation. Presets and
-// config.yaml of a run directory have this form. Copies share the environment's settings: change them by Edit or configs.Set.
+// Config is a whole run: workload, cluster, environment, agent, training and evaluation. Presets and config.yaml of a
+// run directory have this form. Copies share the environment's settings: change them by Edit or configs.Set.
 type Config struct {
-	Name    string               `yaml:"name"`    // of the run directory
-	Seed    uint64               `yaml:"seed"`    // of everything that is drawn while training and evaluating
-	Kernels string               `yaml:"kernels"` // set of float32 kernels: auto, or a name as in gymctl version; sets differ in last bits
+	Name string `yaml:"name"` // of the run directory
+	Seed uint64 `yaml:"seed"` // of everything that is drawn while training and evaluating
+	// set of float32 kernels: auto, or a name as in gymctl version; sets differ in last bits
+	Kernels string               `yaml:"kernels"`
 	Trace   workload.TraceConfig `yaml:"trace"`
 	Cluster string               `yaml:"cluster"` // see ClusterForms
 	Env     Env                  `yaml:"env"`
@@ -44,8 +45,9 @@ type Config struct {
 // Env names the environment, one of envs.IDs, and configures it.
 type Env struct {
 	ID string `yaml:"id"`
-	// Args are settings and keys of the workload and the cluster as KEY=VALUE, an older way to write them in YAML. Decode and Set
-	// move them into the fields. Only a configuration that is a section of another file, as in a study, still has them: see Fold.
+	// Args are settings and keys of the workload and the cluster as KEY=VALUE, an older way to write them in YAML. Decode
+	// and Set move them into the fields. Only a configuration that is a section of another file, as in a study, still has
+	// them: see Fold.
 	Args []string `yaml:"args"`
 	// Settings are the environment's own keys; nil for an environment without. Their gamma is what evaluations use;
 	// training takes the agent's.
@@ -59,11 +61,12 @@ type Eval struct {
 	Validation int      `yaml:"validation"` // validation windows (at most) or episodes, which choose the best checkpoint
 	Policies   []string `yaml:"policies"`   // what the agent is compared with, see Names; without a workload random alone
 	Seeds      int      `yaml:"seeds"`      // plays of each window by policies that draw at random
-	Seed       uint64   `yaml:"seed"`       // of models and noise in the windows, of episodes and of bootstrap draws; apart from the run's, so that runs compare
-	Whole      bool     `yaml:"whole"`      // after the windows, one run over the whole test part
-	// Choose says by what validations choose the best checkpoint: "" = by the geometric mean of what the comparison at the end
-	// counts, "mean" = by its arithmetic mean, whose ratios are the differences of the comparison, or "return" = by the mean return
-	// of episodes drawn from the validation part.
+	// of models and noise in the windows, of episodes and of bootstrap draws; apart from the run's, so that runs compare
+	Seed  uint64 `yaml:"seed"`
+	Whole bool   `yaml:"whole"` // after the windows, one run over the whole test part
+	// Choose says by what validations choose the best checkpoint: "" = by the geometric mean of what the comparison at the
+	// end counts, "mean" = by its arithmetic mean, whose ratios are the differences of the comparison, or "return" = by
+	// the mean return of episodes drawn from the validation part.
 	Choose string `yaml:"choose,omitempty"`
 	// Rollout says how policies of the form rollout:POLICY look ahead.
 	Rollout rollout.Config `yaml:"rollout,omitempty"`
@@ -106,8 +109,8 @@ func For(id string) Config {
 	}
 }
 
-// Decode reads a run's configuration from YAML; errors contain name. Keys that the document leaves out get the defaults of
-// the environment that it names. What env.args says is in the fields.
+// Decode reads a run's configuration from YAML; errors contain name. Keys that the document leaves out get the defaults
+// of the environment that it names. What env.args says is in the fields.
 func Decode(name string, data []byte) (Config, error) { return decode(name, data, Given{}) }
 
 // decode is Decode that notes the keys of env.args in given.
@@ -120,8 +123,8 @@ func decode(name string, data []byte, given Given) (Config, error) {
 	return c.Fold()
 }
 
-// DecodeSection is Decode for a run that is a section of a study's settings, where it keeps env.args: their text is part of what
-// the study publishes. The study folds it where it trains and plays (Fold).
+// DecodeSection is Decode for a run that is a section of a study's settings, where it keeps env.args: their text is
+// part of what the study publishes. The study folds it where it trains and plays (Fold).
 func DecodeSection(name string, data []byte) (Config, error) {
 	id, err := configs.TextBytes(name, data, "env", "id")
 	if err != nil {
@@ -135,7 +138,8 @@ func DecodeSection(name string, data []byte) (Config, error) {
 	return c, err
 }
 
-// Edit returns the settings, copied so that they belong to c alone. The copy is made at every call: keep what it returns.
+// Edit returns the settings, copied so that they belong to c alone. The copy is made at every call: keep what it
+// returns.
 func (c *Config) Edit() envs.Settings {
 	if err := configs.Own(&c.Env.Settings); err != nil {
 		panic(err) // settings are pointers to structs
@@ -193,7 +197,9 @@ func (c Config) Fold() (Config, error) {
 	for _, set := range c.Env.Args {
 		key, _, _ := strings.Cut(set, "=")
 		if key = strings.TrimSpace(key); key == "split" || key == "preset" {
-			return c, fault.Mistakef("env.args: %q: a run trains on split train, is validated on validation and judged on test; want no %s", set, key)
+			return c,
+				fault.Mistakef(
+					"env.args: %q: a run trains on split train, is validated on validation and judged on test; want no %s", set, key)
 		}
 		if err := configs.Set(args, set); err != nil {
 			return c, fault.Mistakef("env.args: %q: %w", set, err)
@@ -206,7 +212,8 @@ func (c Config) Fold() (Config, error) {
 // Validate reports every fault. It does not check whether files exist.
 func (c *Config) Validate() error {
 	var l fault.List
-	l.Add(c.Name != "" && !strings.ContainsAny(c.Name, `/\ `), "name", c.Name, "a word that can be part of a folder's name")
+	l.Add(c.Name != "" && !strings.ContainsAny(c.Name, `/\ `), "name", c.Name,
+		"a word that can be part of a folder's name")
 	l.Add(slices.Contains(KernelSets(), c.Kernels), "kernels", c.Kernels, nearest.OneOf(c.Kernels, KernelSets()))
 	l.Add(slices.Contains(envs.IDs(), c.Env.ID), "env.id", c.Env.ID, wantEnv(c.Env.ID))
 	l.Add(slices.Contains(AgentNames(), c.Agent), "agent", c.Agent, nearest.OneOf(c.Agent, AgentNames()))
@@ -218,11 +225,13 @@ func (c *Config) Validate() error {
 		c.validateMeta(&l)
 	}
 	l.Join("train", c.Train.Validate())
-	l.Add(c.Agent != "ppo" || c.PPO.Baseline != ppo.ByGroup || c.Train.Group >= 2, "ppo.baseline", c.PPO.Baseline, `"", or group with train.group, the number of rows that play the same episodes`)
+	l.Add(c.Agent != "ppo" || c.PPO.Baseline != ppo.ByGroup || c.Train.Group >= 2, "ppo.baseline", c.PPO.Baseline,
+		`"", or group with train.group, the number of rows that play the same episodes`)
 	l.Add(c.Train.Group == 0 || !c.Meta(), "train.group", c.Train.Group, "0 with agent "+c.Agent)
 	l.Join("eval.hold", c.Eval.Hold.Validate())
 	l.Join("eval.index", c.Eval.Index.Validate())
-	l.Add(c.Eval.Hindsight >= 0 && c.Eval.Hindsight <= 1<<30, "eval.hindsight", c.Eval.Hindsight, "1 to 2^30 schedules for each window, 0 = 2000")
+	l.Add(c.Eval.Hindsight >= 0 && c.Eval.Hindsight <= 1<<30, "eval.hindsight", c.Eval.Hindsight,
+		"1 to 2^30 schedules for each window, 0 = 2000")
 	l.Add(c.Eval.Validation >= 1 && c.Eval.Validation <= 1<<16, "eval.validation", c.Eval.Validation, "1 to 65536")
 	d := c.Descriptor()
 	if d == nil && c.Env.JobSelect() != nil {
@@ -231,7 +240,8 @@ func (c *Config) Validate() error {
 	if d == nil {
 		return l.Err()
 	}
-	if d.HasSettings() != (c.Env.Settings != nil) || d.HasSettings() && reflect.TypeOf(d.Settings()) != reflect.TypeOf(c.Env.Settings) {
+	if d.HasSettings() != (c.Env.Settings != nil) || d.HasSettings() &&
+		reflect.TypeOf(d.Settings()) != reflect.TypeOf(c.Env.Settings) {
 		l.Add(false, "env.id", c.Env.ID, c.wantSettings())
 		return l.Err()
 	}

@@ -14,7 +14,8 @@ import (
 func TestOneWrongKeyIsOneFault(t *testing.T) {
 	for _, c := range []struct{ set, want string }{
 		{"env.placement=foo", `env.placement: got "foo", want one of first-fit, `},
-		{"env.estimates=noisy:x", `env.estimates: got "noisy:x", want none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with`},
+		{"env.estimates=noisy:x",
+			`env.estimates: got "noisy:x", want none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with`},
 		{"env.models=x", `env.models: got "x", want one of dally`},
 		{"eval.windows=100000", "eval.windows: got 100000, want 1 to 65536"},
 		{"eval.validation=0", "eval.validation: got 0, want 1 to 65536"},
@@ -42,10 +43,12 @@ func TestEstimatesAreWrittenAsTheyWereRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, encode := range map[string]func(any) ([]byte, error){
-			"YAML": configs.Encode, "JSON": func(v any) ([]byte, error) { return configs.JSON(v) }, "encoding/json": json.Marshal,
+			"YAML": configs.Encode, "JSON": func(v any) ([]byte, error) { return configs.JSON(v) },
+			"encoding/json": json.Marshal,
 		} {
 			b, err := encode(cfg.Env.Settings)
-			if err != nil || !strings.Contains(strings.ReplaceAll(string(b), `"`, ""), "stimates:"+strings.Repeat(" ", strings.Count(name, "YAML"))+text) {
+			if err != nil || !strings.Contains(strings.ReplaceAll(string(b), `"`, ""),
+				"stimates:"+strings.Repeat(" ", strings.Count(name, "YAML"))+text) {
 				t.Errorf("%s: %s has %s, error %v", text, name, b, err)
 			}
 		}
@@ -55,11 +58,14 @@ func TestEstimatesAreWrittenAsTheyWereRead(t *testing.T) {
 // A wrong value is reported with its file, line and key, as values of the wrong type are, and an empty one as well.
 func TestWrongEstimatesAreReportedWhereTheyStand(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"rumours", `run.yaml:3: env.estimates: got "rumours", want none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10`},
-		{"histroy", `run.yaml:3: env.estimates: got "histroy", want none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10; did you mean history?`},
+		{"rumours",
+			`run.yaml:3: env.estimates: got "rumours", want none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10`},
+		{"histroy",
+			`run.yaml:3: env.estimates: got "histroy", want none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10; did you mean history?`},
 		{`""`, `run.yaml:3: env.estimates: got "", want none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10`},
 	} {
-		if _, err := Decode("run.yaml", []byte("seed: 2\nenv:\n  estimates: "+c.text+"\n")); err == nil || err.Error() != c.want {
+		if _, err := Decode("run.yaml", []byte("seed: 2\nenv:\n  estimates: "+c.text+"\n")); err == nil ||
+			err.Error() != c.want {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}

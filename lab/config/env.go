@@ -35,8 +35,8 @@ func (c *Config) wantSettings() string {
 }
 
 // Policies returns the policies to compare with. In another environment, JobSelect-v1's default list means the
-// environment's own rivals, because configurations that older versions wrote contain that list. Under estimates: none the
-// default list means those rivals that do not rank by run time.
+// environment's own rivals, because configurations that older versions wrote contain that list. Under estimates: none
+// the default list means those rivals that do not rank by run time.
 func (c *Config) Policies() []string {
 	list, d := c.AllPolicies(), c.Descriptor()
 	if d == nil || !d.Simulated() || !c.ownSettings(d) || !slices.Equal(list, d.RivalsUnder(c.Env.Settings)) {
@@ -56,7 +56,8 @@ func (c *Config) AllPolicies() []string {
 	return c.Eval.Policies
 }
 
-// Seeing returns the policies in list that can play with the estimates of c: all, or those that do not rank by run time.
+// Seeing returns the policies in list that can play with the estimates of c: all, or those that do not rank by run
+// time.
 func (c *Config) Seeing(list []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(name string) bool {
 		_, err := ParseRival(name, c.Descriptor(), c.Env.Settings)
@@ -91,7 +92,8 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 	if settings == nil {
 		c.validateImitation(d, l)
 	}
-	l.Add(c.Eval.Choose == "" || c.Eval.Choose == ByReturn || c.Eval.Choose == ByMean, "eval.choose", c.Eval.Choose, `"", mean or return`)
+	l.Add(c.Eval.Choose == "" || c.Eval.Choose == ByReturn || c.Eval.Choose == ByMean, "eval.choose", c.Eval.Choose,
+		`"", mean or return`)
 	l.Add(c.Eval.Choose != ByMean || d.Metric.Of != nil, "eval.choose", c.Eval.Choose, `"": `+id+" counts returns")
 	l.Join("eval.rollout", c.Eval.Rollout.Validate())
 	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
@@ -108,7 +110,8 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 		l.Add(!c.Eval.Whole, "eval.whole", c.Eval.Whole, "false: "+id+" has no workload that could be run as a whole")
 	}
 	// Heuristics take placement and estimates from env: a fault there would be reported again for each of them.
-	inherited := slices.ContainsFunc(fault.All(settings), func(f *fault.Fault) bool { return f.Key == "placement" || f.Key == "estimates" })
+	inherited := slices.ContainsFunc(fault.All(settings),
+		func(f *fault.Fault) bool { return f.Key == "placement" || f.Key == "estimates" })
 	for i, p := range c.Policies() {
 		if inherited {
 			break
@@ -162,10 +165,12 @@ func (c Config) MarshalYAML() (any, error) {
 	if c.Descriptor() == nil || c.Simulated() || c.faulty() {
 		return all(c), nil
 	}
-	p := plainConfig{Name: c.Name, Seed: c.Seed, Kernels: c.Kernels, Env: plainEnv(c.Env), Agent: c.Agent, PPO: c.PPO, DDQN: c.DDQN, MAML: c.MAML, Train: c.Train}
+	p := plainConfig{Name: c.Name, Seed: c.Seed, Kernels: c.Kernels, Env: plainEnv(c.Env), Agent: c.Agent, PPO: c.PPO,
+		DDQN: c.DDQN, MAML: c.MAML, Train: c.Train}
 	p.Trace = c.Descriptor().TraceKeys(c.Trace)
 	p.Improper = c.Improper
-	p.Eval.Episodes, p.Eval.Validation, p.Eval.Policies, p.Eval.Seed, p.Eval.Choose = c.Eval.Episodes, c.Eval.Validation, c.Policies(), c.Eval.Seed, c.Eval.Choose
+	p.Eval.Episodes, p.Eval.Validation, p.Eval.Policies, p.Eval.Seed, p.Eval.Choose = c.Eval.Episodes, c.Eval.Validation,
+		c.Policies(), c.Eval.Seed, c.Eval.Choose
 	if c.Eval.Seeds > 1 {
 		p.Eval.Seeds = c.Eval.Seeds
 	}

@@ -64,7 +64,8 @@ func TestRivalsOfEveryEnvironmentCanBeNamed(t *testing.T) {
 			if err != nil || r.Name != name {
 				t.Errorf("%s: rival %q is %q (%v)", id, name, r.Name, err)
 			}
-			if kinds := []bool{r.Rule != nil, r.Planner != nil, r.Sched.Order != ""}; slices.Index(kinds, true) < 0 || kinds[0] && kinds[1] {
+			if kinds := []bool{r.Rule != nil, r.Planner != nil, r.Sched.Order != ""}; slices.Index(kinds, true) < 0 ||
+				kinds[0] && kinds[1] {
 				t.Errorf("%s: rival %q is neither a rule, a planner nor a heuristic", id, name)
 			}
 		}
@@ -74,7 +75,8 @@ func TestRivalsOfEveryEnvironmentCanBeNamed(t *testing.T) {
 				name += "@slots"
 			}
 			if own, _ := d.Rule(r); own.Stops {
-				if _, err := ParseRival(name, d, c.Env.Settings); err == nil || !strings.HasSuffix(err.Error(), "want preempt: true") {
+				if _, err := ParseRival(name, d, c.Env.Settings); err == nil ||
+					!strings.HasSuffix(err.Error(), "want preempt: true") {
 					t.Errorf("%s: rule %q where no job can be stopped: %v", id, name, err)
 				}
 				continue
@@ -84,7 +86,8 @@ func TestRivalsOfEveryEnvironmentCanBeNamed(t *testing.T) {
 			}
 		}
 		c.Eval.Policies = []string{"bogus@slots"}
-		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), `eval.policies[0]: got "bogus@slots", want `) || len(fault.All(err)) != 1 {
+		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), `eval.policies[0]: got "bogus@slots", want `) ||
+			len(fault.All(err)) != 1 {
 			t.Errorf("%s: %v, want one fault of eval.policies[0]", id, err)
 		}
 	}
@@ -103,12 +106,15 @@ func TestRivalsThatStopJobs(t *testing.T) {
 		t.Error(err)
 	}
 	s.Estimates = sim.MustEstimates("none")
-	if got, want := strings.Join(c.Policies(), " "), "fifo+skip smallest+skip gittins-2d+skip las+skip las-2d-prompt+skip random@slots fifo@slots las@slots las-2d@slots"; got != want {
+	if got, want := strings.Join(c.Policies(), " "),
+		"fifo+skip smallest+skip gittins-2d+skip las+skip las-2d-prompt+skip random@slots fifo@slots las@slots las-2d@slots"; got != want {
 		t.Errorf("compared with %s, want %s", got, want)
 	}
 	s.Preempt = false
 	c.Eval.Policies = []string{"las@slots"}
-	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "las@slots stops running jobs, which preempt: false does not allow; want preempt: true") {
+	if err := c.Validate(); err == nil ||
+		!strings.Contains(err.Error(),
+			"las@slots stops running jobs, which preempt: false does not allow; want preempt: true") {
 		t.Errorf("%v", err)
 	}
 }
@@ -145,13 +151,16 @@ func TestArgumentsAreAnotherWayToWriteKeys(t *testing.T) {
 		id         string
 		args, keys []string
 	}{
-		{"JobSelect-v1", []string{"window=32", "cluster=2x4", "trace.synth.jobs=900"}, []string{"env.window=32", "cluster=2x4", "trace.synth.jobs=900"}},
-		{"DelayOffer-v1", []string{"window=48", "lease=5m", "cluster=4x8", "trace.mix=dally", "estimates=noisy:0.3"}, []string{"env.window=48", "env.lease=5m", "cluster=4x8", "trace.mix=dally", "env.estimates=noisy:0.3"}},
+		{"JobSelect-v1", []string{"window=32", "cluster=2x4", "trace.synth.jobs=900"},
+			[]string{"env.window=32", "cluster=2x4", "trace.synth.jobs=900"}},
+		{"DelayOffer-v1", []string{"window=48", "lease=5m", "cluster=4x8", "trace.mix=dally", "estimates=noisy:0.3"},
+			[]string{"env.window=48", "env.lease=5m", "cluster=4x8", "trace.mix=dally", "env.estimates=noisy:0.3"}},
 		{"GPUPick-v1", []string{"idle=true", "trace.seed=7"}, []string{"env.idle=true", "trace.seed=7"}},
 		{"PolicyMix-v1", []string{"hold=10m"}, []string{"env.hold=10m"}},
 		{"QueueRank-v1", []string{"base=fifo", "cluster=pool:64"}, []string{"env.base=fifo", "cluster=pool:64"}},
 		{"DAGPlace-v1", []string{"tasks=20", "trace.file=graphs"}, []string{"env.tasks=20", "trace.file=graphs"}},
-		{"WorkerPlace-v1", []string{"jobs=6", "trace.file=jobs.csv", "trace.mix=dl2"}, []string{"env.jobs=6", "trace.file=jobs.csv", "trace.mix=dl2"}},
+		{"WorkerPlace-v1", []string{"jobs=6", "trace.file=jobs.csv", "trace.mix=dl2"},
+			[]string{"env.jobs=6", "trace.file=jobs.csv", "trace.mix=dl2"}},
 	} {
 		byArgs, byKeys := For(c.id), For(c.id)
 		byArgs.Env.Args = c.args
@@ -179,14 +188,17 @@ func TestArgumentsAreAnotherWayToWriteKeys(t *testing.T) {
 
 // What is read or set is folded: env.args go before the document's other keys, and later changes before env.args.
 func TestArgumentsAreFoldedWhereTheyAreRead(t *testing.T) {
-	c, given, err := DecodeGiven("run.yaml", []byte("env:\n  id: DelayOffer-v1\n  lease: 9m\n  args: [lease=5m, cluster=4x8]\n"))
-	if err != nil || c.Env.Args != nil || c.Cluster != "4x8" || !strings.Contains(encoded(t, c.Env.Settings), "lease: 5m0s") {
+	c, given, err := DecodeGiven("run.yaml",
+		[]byte("env:\n  id: DelayOffer-v1\n  lease: 9m\n  args: [lease=5m, cluster=4x8]\n"))
+	if err != nil || c.Env.Args != nil || c.Cluster != "4x8" ||
+		!strings.Contains(encoded(t, c.Env.Settings), "lease: 5m0s") {
 		t.Errorf("read %+v (%v)", c, err)
 	}
 	if !given["env.lease"] || !given["cluster"] || given["env.load"] {
 		t.Errorf("given are %v", given)
 	}
-	if err := given.Set(&c, "env.args=[load=2, trace.seed=7]"); err != nil || c.Env.Args != nil || c.Trace.Seed != 7 || !given["env.load"] || !given["trace.seed"] {
+	if err := given.Set(&c, "env.args=[load=2, trace.seed=7]"); err != nil || c.Env.Args != nil || c.Trace.Seed != 7 ||
+		!given["env.load"] || !given["trace.seed"] {
 		t.Errorf("set %+v (%v), given are %v", c, err, given)
 	}
 	set(t, &c, "env.lease=7m")
@@ -220,7 +232,8 @@ func TestArgumentsThatMakeNoSenseAreRefused(t *testing.T) {
 		{"JobSelect-v1", "preset=quickstart", `env.args: "preset=quickstart": ` + parts + "preset"},
 		{"QueueRank-v1", "windo=3", `env.args: "windo=3": windo: unknown key; did you mean window?`},
 		{"CartPole-v1", "window=3", `env.args: CartPole-v1 has no arguments, got "window=3"`},
-		{"DAGPlace-v1", "cluster=4x8", `cluster: got "4x8", want nothing: DAGPlace-v1 has no cluster; its settings say what runs where`},
+		{"DAGPlace-v1", "cluster=4x8",
+			`cluster: got "4x8", want nothing: DAGPlace-v1 has no cluster; its settings say what runs where`},
 	} {
 		cfg := For(c.id)
 		cfg.Env.Args = []string{c.arg}
@@ -241,16 +254,21 @@ func TestKeysThatAnEnvironmentDoesNotTakeAreFaults(t *testing.T) {
 	for _, c := range []struct{ id, set, want string }{
 		{"DAGPlace-v1", "trace.skip=3", "trace.skip: got 3, want nothing: DAGPlace-v1 takes task graphs: "},
 		{"DAGPlace-v1", "trace.mix=dally", `trace.mix: got "dally", want nothing: DAGPlace-v1 takes task graphs: `},
-		{"DAGPlace-v1", "cluster=4x8", `cluster: got "4x8", want nothing: DAGPlace-v1 has no cluster; its settings say what runs where`},
+		{"DAGPlace-v1", "cluster=4x8",
+			`cluster: got "4x8", want nothing: DAGPlace-v1 has no cluster; its settings say what runs where`},
 		{"DAGPlace-v1", "eval.windows=3", "eval.windows: got 3, want nothing: DAGPlace-v1 has no windows; see eval.episodes"},
 		{"DAGPlace-v1", "eval.whole=true", "eval.whole: got true, want false: DAGPlace-v1 has no workload"},
-		{"DAGPlace-v1", "eval.policies=[fifo]", `eval.policies[0]: got "fifo", want a planner or RULE@slots: policy "fifo" is unknown; use one of heft, `},
+		{"DAGPlace-v1", "eval.policies=[fifo]",
+			`eval.policies[0]: got "fifo", want a planner or RULE@slots: policy "fifo" is unknown; use one of heft, `},
 		{"DAGPlace-v1", "eval.policies=[heft, heft]", `eval.policies[1]: got "heft", want each policy once`},
-		{"WorkerPlace-v1", "trace.synth.rate=2", "trace.synth.rate: got 2, want nothing: WorkerPlace-v1 generates its own jobs, or takes a file of jobs"},
-		{"GPUPick-v1", "eval.episodes=3", "eval.episodes: got 3, want nothing: GPUPick-v1 is judged on windows, see eval.windows"},
+		{"WorkerPlace-v1", "trace.synth.rate=2",
+			"trace.synth.rate: got 2, want nothing: WorkerPlace-v1 generates its own jobs, or takes a file of jobs"},
+		{"GPUPick-v1", "eval.episodes=3",
+			"eval.episodes: got 3, want nothing: GPUPick-v1 is judged on windows, see eval.windows"},
 		{"GPUPick-v1", "cluster=", `cluster: got "", want `},
 		{"GPUPick-v1", "eval.seeds=0", "eval.seeds: got 0, want 1 to 1000"},
-		{"QueueRank-v1", "env.estimates=none", `env.estimates: got "none", want estimates, not none: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA`},
+		{"QueueRank-v1", "env.estimates=none",
+			`env.estimates: got "none", want estimates, not none: trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA`},
 		{"QueueRank-v1", "eval.choose=jct", `eval.choose: got "jct", want "", mean or return`},
 		{"CartPole-v1", "eval.choose=mean", `eval.choose: got "mean", want "": CartPole-v1 counts returns`},
 		{"DelayOffer-v1", "env.estimates=none", ""},
@@ -272,7 +290,8 @@ func TestKeysThatAnEnvironmentDoesNotTakeAreFaults(t *testing.T) {
 		}
 	}
 	cfg := For("GPUPick-v1")
-	if err := cfg.Set("env.reward=wait"); err == nil || !strings.HasPrefix(err.Error(), "env.reward: unknown key; known are ") {
+	if err := cfg.Set("env.reward=wait"); err == nil ||
+		!strings.HasPrefix(err.Error(), "env.reward: unknown key; known are ") {
 		t.Errorf("a setting of another environment: %v", err)
 	}
 	if err := cfg.Set("env.id=GPUPick-v2"); err != nil {
@@ -310,7 +329,8 @@ func TestSettingsAreCopiedBeforeTheyChange(t *testing.T) {
 	}
 }
 
-// With run times hidden, the default list of rivals leaves out those that rank by them; a rival that is named is refused.
+// With run times hidden, the default list of rivals leaves out those that rank by them; a rival that is named is
+// refused.
 func TestHiddenRunTimesLeaveRivalsThatAskForNone(t *testing.T) {
 	for _, d := range []string{"JobSelect-v1", "DelayOffer-v1", "GPUPick-v1"} {
 		c := For(d)
@@ -359,7 +379,8 @@ func TestTheDefaultOfForecastIsNotWritten(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(read, c) {
 				t.Errorf("%s: forecast %s is read as %+v (%v)", id, value, read.Env.Settings, err)
 			}
-			if text, err = configs.Encode(configs.Whole{Config: &c}); err != nil || !strings.Contains(string(text), "forecast: "+value) {
+			if text, err = configs.Encode(configs.Whole{Config: &c}); err != nil ||
+				!strings.Contains(string(text), "forecast: "+value) {
 				t.Errorf("%s: forecast %s is not shown: %v\n%s", id, value, err, text)
 			}
 		}
@@ -399,7 +420,8 @@ func TestNetworksOfPresetsTakeForecasts(t *testing.T) {
 				}
 				needs := Needs(&c, e.Spec())
 				if len(needs) == 0 {
-					t.Fatalf("%s: the network of agent %s in preset %s does not fit its environment with forecast %s", id, agent, d.Preset, forecast)
+					t.Fatalf("%s: the network of agent %s in preset %s does not fit its environment with forecast %s", id, agent,
+						d.Preset, forecast)
 				}
 				i := slices.IndexFunc(needs, func(n Need) bool { return n.What == "parameters" })
 				weights[forecast] = needs[i].Bytes
@@ -408,7 +430,8 @@ func TestNetworksOfPresetsTakeForecasts(t *testing.T) {
 				}
 			}
 			if weights["on"] <= weights["off"] {
-				t.Errorf("%s: the network of agent %s has %v bytes with forecasts and %v without", id, agent, weights["on"], weights["off"])
+				t.Errorf("%s: the network of agent %s has %v bytes with forecasts and %v without", id, agent, weights["on"],
+					weights["off"])
 			}
 		}
 	}

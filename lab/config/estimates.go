@@ -34,8 +34,8 @@ func (c *Config) OnRung(e sim.Estimates) (Config, error) {
 // keyForecast is the setting that says whether observations show forecasts; "auto" follows from the estimates.
 const keyForecast = "forecast"
 
-// ShowAs makes the observations of c show what those of trained show, also on another rung: an agent's network has the shape
-// of the observations it was trained on. A value that is not auto stays as it is.
+// ShowAs makes the observations of c show what those of trained show, also on another rung: an agent's network has the
+// shape of the observations it was trained on. A value that is not auto stays as it is.
 func (c *Config) ShowAs(trained *Config) error {
 	if c.shows() != "auto" {
 		return nil

@@ -9,20 +9,23 @@ import (
 
 func TestOnRungChangesTheEstimatesAlone(t *testing.T) {
 	c := For("JobSelect-v1")
-	for _, set := range []string{"env.relative=sjf", "env.contested=true", "env.horizon=9h", "env.estimates=noisy:2", "eval.policies=[fifo,sjf+skip,sjf@slots,fifo+strict+easy]"} {
+	for _, set := range []string{"env.relative=sjf", "env.contested=true", "env.horizon=9h", "env.estimates=noisy:2",
+		"eval.policies=[fifo,sjf+skip,sjf@slots,fifo+strict+easy]"} {
 		if err := c.Set(set); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for est, want := range map[string][]string{
-		"none": {"fifo"}, "history": {"fifo", "sjf+skip", "sjf@slots", "fifo+strict+easy"}, "gbdt:m.bin": {"fifo", "sjf+skip", "sjf@slots", "fifo+strict+easy"},
+		"none": {"fifo"}, "history": {"fifo", "sjf+skip", "sjf@slots", "fifo+strict+easy"},
+		"gbdt:m.bin": {"fifo", "sjf+skip", "sjf@slots", "fifo+strict+easy"},
 	} {
 		on, err := c.OnRung(sim.MustEstimates(est))
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := on.Env.JobSelect()
-		if err := on.Validate(); err != nil || on.Estimates().String() != est || !slices.Equal(on.Policies(), want) || e.Contested || e.Relative != "" || e.Horizon != 0 {
+		if err := on.Validate(); err != nil || on.Estimates().String() != est || !slices.Equal(on.Policies(), want) ||
+			e.Contested || e.Relative != "" || e.Horizon != 0 {
 			t.Errorf("%s: %v, estimates %s, policies %v, settings %+v", est, err, on.Estimates(), on.Policies(), *e)
 		}
 	}
@@ -45,12 +48,15 @@ func TestObservationsStayAsInTraining(t *testing.T) {
 		t.Skip("no environment shows forecasts")
 	}
 	for _, x := range []struct{ trained, shows, here, want string }{
-		{"history", "auto", "auto", "on"}, {"gbdt", "auto", "auto", "on"}, {"exact", "auto", "auto", "off"}, {"none", "auto", "auto", "off"},
-		{"exact", "on", "auto", "on"}, {"history", "off", "auto", "off"}, {"history", "auto", "off", "off"}, {"exact", "auto", "on", "on"},
+		{"history", "auto", "auto", "on"}, {"gbdt", "auto", "auto", "on"}, {"exact", "auto", "auto", "off"},
+		{"none", "auto", "auto", "off"},
+		{"exact", "on", "auto", "on"}, {"history", "off", "auto", "off"}, {"history", "auto", "off", "off"},
+		{"exact", "auto", "on", "on"},
 	} {
 		trained, here := For("JobSelect-v1"), For("JobSelect-v1")
 		for _, err := range []error{
-			trained.Set("env.estimates=" + x.trained), trained.Set("env.forecast=" + x.shows), here.Set("env.forecast=" + x.here), here.ShowAs(&trained),
+			trained.Set("env.estimates=" + x.trained), trained.Set("env.forecast=" + x.shows),
+			here.Set("env.forecast=" + x.here), here.ShowAs(&trained),
 		} {
 			if err != nil {
 				t.Fatal(err)

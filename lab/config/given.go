@@ -12,7 +12,8 @@ import (
 	"clustergym/simulator/schedulers"
 )
 
-// Given holds the keys that the user set: in a file of their own, by --set or by a flag, as "env.window". What a preset says is not given, nor are defaults: such sizes may follow from the workload.
+// Given holds the keys that the user set: in a file of their own, by --set or by a flag, as "env.window". What a preset
+// says is not given, nor are defaults: such sizes may follow from the workload.
 type Given map[string]bool
 
 // Set is Config.Set that also notes the keys.
@@ -23,7 +24,8 @@ func (g Given) Set(c *Config, assignment string) error {
 		g[key] = true
 		return c.SetEnv(value)
 	}
-	if d := c.Descriptor(); d != nil && !d.HasSettings() && strings.HasPrefix(key, "env.") && key != "env.id" && key != "env.args" {
+	if d := c.Descriptor(); d != nil && !d.HasSettings() && strings.HasPrefix(key, "env.") && key != "env.id" &&
+		key != "env.args" {
 		return fault.New(key, value, "nothing: "+d.ID+" has no settings")
 	}
 	own := *c
@@ -69,18 +71,21 @@ func (g Given) args(c *Config) {
 	}
 }
 
-// Adapt drops what c, a preset that the user has changed, says of a teacher and of rivals, if that no longer fits and the user has
-// not said it: a teacher and rivals that rank by run times where the estimates hide them, and the sizes of an imitation that the
-// user has switched off. A teacher that is dropped changes what is learned, so chosen has a sentence for it.
+// Adapt drops what c, a preset that the user has changed, says of a teacher and of rivals, if that no longer fits and
+// the user has not said it: a teacher and rivals that rank by run times where the estimates hide them, and the sizes of
+// an imitation that the user has switched off. A teacher that is dropped changes what is learned, so chosen has a
+// sentence for it.
 func (c *Config) Adapt(given Given) (chosen []string) {
 	chosen = c.dropTeacher(given)
-	if d := c.Descriptor(); d != nil && c.ownSettings(d) && !given["eval.policies"] && !slices.Equal(c.Eval.Policies, Default().Eval.Policies) {
+	if d := c.Descriptor(); d != nil && c.ownSettings(d) && !given["eval.policies"] &&
+		!slices.Equal(c.Eval.Policies, Default().Eval.Policies) {
 		c.Eval.Policies = c.Seeing(c.Eval.Policies)
 	}
 	return chosen
 }
 
-// ForPlay drops the teacher of c, a run that is only played, if the estimates hide what it ranks by. Nothing is learned from it any more.
+// ForPlay drops the teacher of c, a run that is only played, if the estimates hide what it ranks by. Nothing is learned
+// from it any more.
 func (c *Config) ForPlay() { c.dropTeacher(Given{}) }
 
 // dropTeacher is the part of Adapt that concerns the teacher.
@@ -88,7 +93,8 @@ func (c *Config) dropTeacher(given Given) (chosen []string) {
 	t := &c.Train
 	if t.Imitate != "" && !given["train.imitate"] && c.Descriptor() != nil && c.ownSettings(c.Descriptor()) {
 		if _, err := c.Teacher(); hides(err) {
-			chosen = append(chosen, fmt.Sprintf(`train.imitate "", so the agent imitates nobody: %v; the preset's is %s`, err, t.Imitate))
+			chosen = append(chosen, fmt.Sprintf(`train.imitate "", so the agent imitates nobody: %v; the preset's is %s`, err,
+				t.Imitate))
 			t.Imitate = ""
 		}
 	}

@@ -54,7 +54,8 @@ func TestWeightsReachHold(t *testing.T) {
 		}
 	}
 	cfg.Eval.Hold.Age = 2e6
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "eval.hold.age: got 2e+06, want a number from -1e6 to 1e6") {
+	if err := cfg.Validate(); err == nil ||
+		!strings.Contains(err.Error(), "eval.hold.age: got 2e+06, want a number from -1e6 to 1e6") {
 		t.Error(err)
 	}
 }

@@ -17,10 +17,14 @@ func (c *Config) Teacher() (*envs.Rule, error) {
 		return nil, err
 	}
 	if r.Rollout != nil && r.Rollout.Budget.Time > 0 {
-		return nil, errors.New("with a budget of time it does not decide the same twice; want a number of rollouts for eval.rollout.budget")
+		return nil,
+			errors.New(
+				"with a budget of time it does not decide the same twice; want a number of rollouts for eval.rollout.budget")
 	}
 	if r.Rule == nil {
-		return nil, errors.New("it does not act through the actions of " + d.ID + "; want a policy that an agent can imitate, " + teachers(d))
+		return nil,
+			errors.New("it does not act through the actions of " + d.ID + "; want a policy that an agent can imitate, " +
+				teachers(d))
 	}
 	return r.Rule, nil
 }
@@ -45,7 +49,8 @@ func (c *Config) validateImitation(d *envs.Descriptor, l *fault.List) {
 		return
 	}
 	if c.Agent == "improper" {
-		l.Add(false, key, name, "nothing with agent improper, whose controllers are what is imitated elsewhere; ppo and ddqn imitate")
+		l.Add(false, key, name,
+			"nothing with agent improper, whose controllers are what is imitated elsewhere; ppo and ddqn imitate")
 		return
 	}
 	if _, err := c.Teacher(); err != nil {
@@ -54,11 +59,15 @@ func (c *Config) validateImitation(d *envs.Descriptor, l *fault.List) {
 	steps, epochs, rounds := c.Train.Imitation()
 	switch {
 	case c.Agent == "ppo":
-		l.Add(c.PPO.Replicas == 1, key, name, fmt.Sprintf("nothing with ppo.replicas %d: one learner alone imitates", c.PPO.Replicas))
+		l.Add(c.PPO.Replicas == 1, key, name,
+			fmt.Sprintf("nothing with ppo.replicas %d: one learner alone imitates", c.PPO.Replicas))
 	case c.Agent == "ddqn" && rounds > 1:
-		l.Add(false, "train.imitate_rounds", rounds, "1 with agent ddqn: its replay keeps the actions that were taken, not what a teacher says of them")
+		l.Add(false, "train.imitate_rounds", rounds,
+			"1 with agent ddqn: its replay keeps the actions that were taken, not what a teacher says of them")
 	case c.Agent == "ddqn":
 		l.Add(float64(steps)*float64(epochs) > float64(c.DDQN.LearningStarts), "train.imitate_steps", steps,
-			fmt.Sprintf("so many that the steps of all %d epochs are more than the %d of ddqn.learning_starts: it would learn nothing", epochs, c.DDQN.LearningStarts))
+			fmt.Sprintf(
+				"so many that the steps of all %d epochs are more than the %d of ddqn.learning_starts: it would learn nothing",
+				epochs, c.DDQN.LearningStarts))
 	}
 }

@@ -18,7 +18,8 @@ func UseKernels(name string) error {
 		return nil
 	}
 	if err := kernel.Use(name); err != nil {
-		return fault.Mistakef("kernels: got %q, want %s or a set that this machine can run: %s", name, kernel.Auto, strings.Join(kernel.Sets(), ", "))
+		return fault.Mistakef("kernels: got %q, want %s or a set that this machine can run: %s", name, kernel.Auto,
+			strings.Join(kernel.Sets(), ", "))
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"clustergym/nets/model"
 )
 
-// maxMemory is how much memory CheckMemory allows: 64 GiB. Published settings need far less; more is a typing error that
-// would crash the program during an allocation.
+// maxMemory is how much memory CheckMemory allows: 64 GiB. Published settings need far less; more is a typing error
+// that would crash the program during an allocation.
 const maxMemory = 64 << 30
 
 // Need is one part of a training whose memory grows with settings.
@@ -25,9 +25,9 @@ type Need struct {
 	Bytes float64
 }
 
-// CheckMemory refuses a training that would need more than maxMemory before anything large is allocated. The error is an
-// *fault.Mistake with the size and the keys that cause most of it. spec is that of one environment. Other faults of the
-// configuration are reported by the agent's constructor.
+// CheckMemory refuses a training that would need more than maxMemory before anything large is allocated. The error is
+// an *fault.Mistake with the size and the keys that cause most of it. spec is that of one environment. Other faults of
+// the configuration are reported by the agent's constructor.
 //
 // It counts what grows with settings: environments and their batches, the rollout or a full replay buffer, and
 // networks with their gradients, moments and the values of every layer. Workload and cluster are in memory already.
@@ -96,8 +96,8 @@ const (
 )
 
 // envBytes returns the memory of one environment with its row in the batches: its own observation twice, the batches
-// before and after a step, and final observations there and in the agent. What a server reserves for an environment is an
-// upper bound that includes metrics for remote players; training takes about half of it.
+// before and after a step, and final observations there and in the agent. What a server reserves for an environment is
+// an upper bound that includes metrics for remote players; training takes about half of it.
 func envBytes(cfg *Config, spec env.Spec) float64 {
 	return envs.StepBytes(spec) + cfg.Descriptor().Memory(cfg.Env.Settings, envs.Extent{})/2
 }
@@ -107,18 +107,20 @@ func observation(spec env.Spec) float64 {
 	return float*float64(spec.ObsLen()) + float64(spec.MaskLen())
 }
 
-// metaNeeds returns a meta-learner's parts: the episodes of a meta-batch, assumed to have 1,000 steps if they have no limit.
+// metaNeeds returns a meta-learner's parts: the episodes of a meta-batch, assumed to have 1,000 steps if they have no
+// limit.
 func metaNeeds(cfg *Config, spec env.Spec) []Need {
 	c, steps := &cfg.MAML, spec.MaxSteps
 	if steps == 0 {
 		steps = 1000
 	}
 	episodes := float64(c.Tasks) * float64(c.InnerSteps*c.Before+c.After)
-	return []Need{{"the episodes of a meta-batch", []string{"maml.tasks", "maml.before", "maml.after"}, episodes * float64(steps) * (observation(spec) + 6*word)}}
+	return []Need{{"the episodes of a meta-batch", []string{"maml.tasks", "maml.before", "maml.after"},
+		episodes * float64(steps) * (observation(spec) + 6*word)}}
 }
 
-// improperNeeds returns the parts of a mixture: the perturbed weights of every row with spsa, otherwise the rollout, with the
-// controllers' probabilities in every state, and the sums of shards.
+// improperNeeds returns the parts of a mixture: the perturbed weights of every row with spsa, otherwise the rollout,
+// with the controllers' probabilities in every state, and the sums of shards.
 func improperNeeds(cfg *Config, spec env.Spec) []Need {
 	c, rows, controllers := &cfg.Improper, float64(cfg.Train.Envs), float64(spec.MaskLen())
 	environments := Need{"environments", []string{"train.envs"}, rows * envBytes(cfg, spec)}
@@ -127,12 +129,15 @@ func improperNeeds(cfg *Config, spec env.Spec) []Need {
 	}
 	return []Need{
 		environments,
-		{"sums over a rollout", []string{"improper.shards"}, 4 * word * controllers * (1 + float64(spec.ObsLen())) * float64(c.Shards+4)},
-		{"the rollout", []string{"train.envs", "improper.steps"}, rows * float64(c.Steps) * (observation(spec) + 8*float + word*controllers)},
+		{"sums over a rollout", []string{"improper.shards"},
+			4 * word * controllers * (1 + float64(spec.ObsLen())) * float64(c.Shards+4)},
+		{"the rollout", []string{"train.envs", "improper.steps"},
+			rows * float64(c.Steps) * (observation(spec) + 8*float + word*controllers)},
 	}
 }
 
-// agentNeeds returns the agent's parts: its rollout or buffer, its parameters, and the values of the layers while it learns.
+// agentNeeds returns the agent's parts: its rollout or buffer, its parameters, and the values of the layers while it
+// learns.
 func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []Need {
 	rows, obs := float64(cfg.Train.Envs), observation(spec)
 	if cfg.Agent == "ddqn" {
@@ -144,10 +149,12 @@ func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []Need {
 		}
 		return []Need{
 			{"a full replay buffer", []string{"ddqn.buffer"}, held},
-			{"transitions of n steps under way", []string{"train.envs", "ddqn.n_step"}, rows * float64(c.NStep) * (obs + 4*word)},
+			{"transitions of n steps under way", []string{"train.envs", "ddqn.n_step"},
+				rows * float64(c.NStep) * (obs + 4*word)},
 			{"parameters", []string{"ddqn.network", "ddqn.shards"}, parameterBytes(size, 2, c.Shards)},
 			// The online network runs in the graph, and like the target network by itself.
-			{"a batch in the network", []string{"ddqn.batch", "ddqn.network"}, batch*(3*obs+float*(size.Graph+2*size.Row)) + float64(2*c.Shards)*float*size.Scratch},
+			{"a batch in the network", []string{"ddqn.batch", "ddqn.network"},
+				batch*(3*obs+float*(size.Graph+2*size.Row)) + float64(2*c.Shards)*float*size.Scratch},
 		}
 	}
 	c := &cfg.PPO
@@ -168,8 +175,8 @@ func agentNeeds(cfg *Config, spec env.Spec, size model.Size) []Need {
 	}
 }
 
-// parameterBytes returns the bytes of the weights of all networks, the sum of gradients, Adam's two moments, one gradient
-// for each shard, and the temporary memory for initialising the largest matrix.
+// parameterBytes returns the bytes of the weights of all networks, the sum of gradients, Adam's two moments, one
+// gradient for each shard, and the temporary memory for initialising the largest matrix.
 func parameterBytes(size model.Size, networks, shards int) float64 {
 	return float*size.Params*float64(networks+3+shards) + 2*float*size.Largest
 }

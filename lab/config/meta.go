@@ -63,7 +63,8 @@ func (c *Config) validateMeta(l *fault.List) {
 			"an environment with tasks ("+strings.Join(Families(), ", ")+"), for agent "+c.Agent+" learns to adapt to them")
 	}
 	d := train.DefaultConfig()
-	l.Add(c.Train.Envs == d.Envs, "train.envs", c.Train.Envs, "nothing: agent "+c.Agent+" plays maml.tasks × (maml.before + maml.after) episodes at a time")
+	l.Add(c.Train.Envs == d.Envs, "train.envs", c.Train.Envs,
+		"nothing: agent "+c.Agent+" plays maml.tasks × (maml.before + maml.after) episodes at a time")
 }
 
 // Families returns the environments without a simulator whose episodes are drawn from a family of tasks.

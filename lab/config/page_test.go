@@ -32,7 +32,8 @@ func (c comments) of(t *testing.T, s reflect.Type) map[string]string {
 	if c[name] != nil {
 		return c[name]
 	}
-	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(strings.TrimPrefix(s.PkgPath(), "clustergym/")), "*.go"))
+	files, err := filepath.Glob(filepath.Join("..", "..",
+		filepath.FromSlash(strings.TrimPrefix(s.PkgPath(), "clustergym/")), "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,8 @@ func (c comments) keysOf(t *testing.T, all []key, path string, v reflect.Value) 
 // leaf reports whether values of a type are written as one value.
 func leaf(s reflect.Type) bool {
 	p := reflect.PointerTo(s)
-	return p.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || p.Implements(reflect.TypeFor[interface{ MarshalYAML() (any, error) }]())
+	return p.Implements(reflect.TypeFor[encoding.TextMarshaler]()) ||
+		p.Implements(reflect.TypeFor[interface{ MarshalYAML() (any, error) }]())
 }
 
 // value writes a default as gymctl config show does, on one line.
@@ -172,7 +174,8 @@ written by ` + "`go test ./lab/config -run TestConfigurationPage -update`" + `.
 				if value != "" {
 					value = "`" + value + "`"
 				}
-				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.path, value, cmp.Or(strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(k.text), "–"))
+				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.path, value,
+					cmp.Or(strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(k.text), "–"))
 			}
 		}
 	}
@@ -189,9 +192,11 @@ func TestConfigurationPage(t *testing.T) {
 		}
 	}
 	if data, err := os.ReadFile(name); err != nil || string(data) != page {
-		t.Errorf("%s is not the page of the configuration (%v): go test ./lab/config -run TestConfigurationPage -update", name, err)
+		t.Errorf("%s is not the page of the configuration (%v): go test ./lab/config -run TestConfigurationPage -update",
+			name, err)
 	}
-	for _, part := range []string{"| `seed` |", "| `trace.synth.jobs` |", "| `ppo.lr` |", "| `ppo.network.branches[].convs[].filters` |", "| `eval.hold.width` |"} {
+	for _, part := range []string{"| `seed` |", "| `trace.synth.jobs` |", "| `ppo.lr` |",
+		"| `ppo.network.branches[].convs[].filters` |", "| `eval.hold.width` |"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page has no row %s", part)
 		}

@@ -19,8 +19,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Rival is a policy that agents are compared with: a heuristic over the whole queue, a rule that acts through the action
-// space, or a planner.
+// Rival is a policy that agents are compared with: a heuristic over the whole queue, a rule that acts through the
+// action space, or a planner.
 type Rival struct {
 	Name    string // including its admission
 	Rule    *envs.Rule
@@ -35,8 +35,8 @@ type Rival struct {
 // Random is uniform play, the one policy that every environment has.
 const Random = "random"
 
-// ParseRival returns the policy called name for the environment of d with settings s, or says in one sentence why it cannot play
-// there (Names).
+// ParseRival returns the policy called name for the environment of d with settings s, or says in one sentence why it
+// cannot play there (Names).
 //
 // A policy that plays the simulator on does so as the default settings say; Config.Rival takes those of eval.rollout.
 func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error) {
@@ -52,8 +52,8 @@ func (c *Config) rival(name string, d *envs.Descriptor) (Rival, error) {
 	return r, err
 }
 
-// Names resolves the names of policies in the environment of d with settings s: orders and rules for an environment on the
-// simulator, planners and rules for the others over graphs and workers, random alone for a problem.
+// Names resolves the names of policies in the environment of d with settings s: orders and rules for an environment on
+// the simulator, planners and rules for the others over graphs and workers, random alone for a problem.
 func Names(d *envs.Descriptor, s envs.Settings) *policyname.Resolver {
 	return (&rivals{d: d, s: s, look: rollout.DefaultConfig()}).names()
 }
@@ -129,7 +129,8 @@ func (p *rivals) make(n policyname.Name) (Rival, error) {
 // lookingRule returns a rule that looks ahead through the slots of JobSelect-v1.
 func (p *rivals) lookingRule(n policyname.Name) (Rival, error) {
 	if p.d.ID != jobselect.ID {
-		return Rival{}, fmt.Errorf("%s starts jobs of slots or waits, which %s does not; use an order, or %s", n, p.d.ID, jobselect.ID)
+		return Rival{}, fmt.Errorf("%s starts jobs of slots or waits, which %s does not; use an order, or %s", n, p.d.ID,
+			jobselect.ID)
 	}
 	if r, _ := p.d.Rule(n.Base); r.Draws {
 		return Rival{}, fmt.Errorf("%s: %s draws at random, so there is nothing to play on with", n, n.Base)
@@ -146,26 +147,27 @@ func (p *rivals) lookingRule(n policyname.Name) (Rival, error) {
 	var fault error
 	name := n
 	name.Kind = policyname.Queue
-	return Rival{Name: n.String(), Rollout: &p.look, Rule: &envs.Rule{Name: name.String(), About: n.Plain().String() + ", looking ahead", Estimates: true,
-		Policy: func(e env.Env) (agents.Policy, error) {
-			j, err := slotted(n, e)
-			if err != nil {
-				return nil, err
-			}
-			if once.Do(func() { futures, fault = rollout.RecordedOf(j) }); fault != nil {
-				return nil, fault
-			}
-			setup := rollout.Setup{Config: p.look, Source: futures, Workers: 1, Clock: Clock(), Hold: p.hold}
-			if !stops {
-				return rollout.NewActor(setup, n.Base, j)
-			}
-			rule, err := jobselect.NewRule(n.Base, j)
-			if err != nil {
-				return nil, err
-			}
-			return rollout.NewStopper(setup, n.Base, rule, j)
-		},
-	}}, nil
+	return Rival{Name: n.String(), Rollout: &p.look,
+		Rule: &envs.Rule{Name: name.String(), About: n.Plain().String() + ", looking ahead", Estimates: true,
+			Policy: func(e env.Env) (agents.Policy, error) {
+				j, err := slotted(n, e)
+				if err != nil {
+					return nil, err
+				}
+				if once.Do(func() { futures, fault = rollout.RecordedOf(j) }); fault != nil {
+					return nil, fault
+				}
+				setup := rollout.Setup{Config: p.look, Source: futures, Workers: 1, Clock: Clock(), Hold: p.hold}
+				if !stops {
+					return rollout.NewActor(setup, n.Base, j)
+				}
+				rule, err := jobselect.NewRule(n.Base, j)
+				if err != nil {
+					return nil, err
+				}
+				return rollout.NewStopper(setup, n.Base, rule, j)
+			},
+		}}, nil
 }
 
 // slotted returns e as an environment with slots, in which the policy called name acts.
@@ -183,7 +185,8 @@ func Clock() func() time.Duration {
 	return func() time.Duration { return time.Since(begin) }
 }
 
-// queue returns a heuristic over the whole queue, which plays in the environment's own simulator, from its warm start on.
+// queue returns a heuristic over the whole queue, which plays in the environment's own simulator, from its warm start
+// on.
 func (p *rivals) queue(n policyname.Name) (Rival, error) {
 	r := Rival{Sched: schedulers.Named(n)}
 	h := &r.Sched
@@ -201,7 +204,10 @@ func (p *rivals) queue(n policyname.Name) (Rival, error) {
 		return Rival{}, schedulers.Hidden(h.Order)
 	}
 	if h.Clairvoyant() || h.Admission == "commit" {
-		return Rival{}, fmt.Errorf("%s can be played by gymctl sim only: it knows the whole workload beforehand, or has its own order of events", n.Plain())
+		return Rival{},
+			fmt.Errorf(
+				"%s can be played by gymctl sim only: it knows the whole workload beforehand, or has its own order of events",
+				n.Plain())
 	}
 	r.Name = n.Ahead.String() + h.Name()
 	switch n.Ahead {
@@ -216,7 +222,8 @@ func (p *rivals) queue(n policyname.Name) (Rival, error) {
 			return Rival{}, fmt.Errorf("%s: %s stops running jobs; %s", n, h.Order, foreseeing)
 		}
 		if _, err := cluster.NewPlacement(h.Placement); err != nil {
-			return Rival{}, fmt.Errorf("%s: placement %s looks at running jobs; use one that does not, as closest-b", n, h.Placement)
+			return Rival{}, fmt.Errorf("%s: placement %s looks at running jobs; use one that does not, as closest-b", n,
+				h.Placement)
 		}
 	}
 	return r, nil

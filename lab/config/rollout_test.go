@@ -19,7 +19,8 @@ func TestRolloutSettingsAreLeftOutWhileDefault(t *testing.T) {
 	if strings.Contains(string(plain), "rollout") {
 		t.Error("the default is written")
 	}
-	for _, set := range []string{"eval.rollout.budget=30ms", "eval.rollout.candidates=4", "eval.rollout.objective=slowdown", "eval.rollout.lifetimes=recorded"} {
+	for _, set := range []string{"eval.rollout.budget=30ms", "eval.rollout.candidates=4",
+		"eval.rollout.objective=slowdown", "eval.rollout.lifetimes=recorded"} {
 		if err := configs.Set(&cfg, set); err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +33,8 @@ func TestRolloutSettingsAreLeftOutWhileDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.Eval.Rollout != cfg.Eval.Rollout || again.Eval.Rollout.Budget.String() != "30ms" || again.Eval.Rollout.Ahead != 64 {
+	if again.Eval.Rollout != cfg.Eval.Rollout || again.Eval.Rollout.Budget.String() != "30ms" ||
+		again.Eval.Rollout.Ahead != 64 {
 		t.Errorf("%+v came back as %+v", cfg.Eval.Rollout, again.Eval.Rollout)
 	}
 	if again, err = Decode("x.yaml", plain); err != nil || !again.Eval.Rollout.IsZero() {
@@ -44,7 +46,8 @@ func TestPoliciesThatLookAheadHaveABase(t *testing.T) {
 	cfg := Default()
 	cfg.Eval.Rollout.Budget.Rollouts = 7
 	for name, want := range map[string]string{
-		"rollout:sjf+skip": "rollout:sjf+skip", "rollout:fifo": "rollout:fifo+strict", "rollout:sjf+easy": "rollout:sjf+strict+easy", "rollout:area@slots": "rollout:area@slots",
+		"rollout:sjf+skip": "rollout:sjf+skip", "rollout:fifo": "rollout:fifo+strict",
+		"rollout:sjf+easy": "rollout:sjf+strict+easy", "rollout:area@slots": "rollout:area@slots",
 	} {
 		r, err := cfg.Rival(name)
 		if err != nil || r.Name != want || r.Rollout == nil || r.Rollout.Budget.Rollouts != 7 {

@@ -1,6 +1,6 @@
-// Package decisionlog reads and writes logs of decisions: what happened on a cluster, and at each decision how a policy weighed
-// its options beside what a rival would have done. docs/guides/dashboard.md describes the format, which other programs may write too;
-// gymctl ui shows it.
+// Package decisionlog reads and writes logs of decisions: what happened on a cluster, and at each decision how a policy
+// weighed its options beside what a rival would have done. docs/guides/dashboard.md describes the format, which other
+// programs may write too; gymctl ui shows it.
 package decisionlog
 
 import (
@@ -53,8 +53,8 @@ type Job struct {
 	Estimate *float64 `json:"estimate_s,omitempty"` // of its run time
 }
 
-// Event is something that happened. Its fields are those of the event files of gymctl sim --events; N is the number of GPUs on a
-// pool.
+// Event is something that happened. Its fields are those of the event files of gymctl sim --events; N is the number of
+// GPUs on a pool.
 type Event struct {
 	At   float64 `json:"t_s"`
 	Kind string  `json:"event"` // submit, start, finish, preempt, fail, drop, migrate, resize, node-fail, node-recover
@@ -149,9 +149,9 @@ func IsHeader(line []byte) bool {
 	return json.Unmarshal(line, &h) == nil && strings.HasPrefix(h.Log, "clustergym-decisions/")
 }
 
-// Read calls f for every line of a log. The error names the line of the first fault: a line that is none of the four kinds, a
-// time that goes backwards, a job or GPU that is not there, or a choice that is no option. What follows the last whole line is left
-// out: a program that still writes the log, or was killed, leaves a part of a line there.
+// Read calls f for every line of a log. The error names the line of the first fault: a line that is none of the four
+// kinds, a time that goes backwards, a job or GPU that is not there, or a choice that is no option. What follows the
+// last whole line is left out: a program that still writes the log, or was killed, leaves a part of a line there.
 func Read(r io.Reader, f func(l *Line) error) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 1<<16), maxLine)

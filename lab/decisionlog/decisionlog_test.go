@@ -12,7 +12,8 @@ func TestLogsAreReadAsTheyAreWritten(t *testing.T) {
 	w := NewWriter(&b, Header{Policy: "p", Scores: "probability", Rival: "sjf", Nodes: []int{2}})
 	w.Job(&Job{ID: "a", GPUs: 1})
 	w.Event(&Event{At: 1, Kind: "submit", Job: "a"})
-	w.Decision(&Decision{At: 1, Number: 1, Waiting: 1, Chosen: 0, Rival: &second, Options: []Option{{Do: "start", Job: "a", Score: &half}, {Do: "wait", Score: &half}}})
+	w.Decision(&Decision{At: 1, Number: 1, Waiting: 1, Chosen: 0, Rival: &second,
+		Options: []Option{{Do: "start", Job: "a", Score: &half}, {Do: "wait", Score: &half}}})
 	w.Event(&Event{At: 1, Kind: "start", Job: "a", GPUs: []int32{1}})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
@@ -45,7 +46,8 @@ func TestLinesKeepTheirBytes(t *testing.T) {
 	w := NewWriter(&b, Header{Policy: "p", Scores: "probability", Rival: "sjf", Nodes: []int{2}})
 	w.Job(&Job{ID: "a", GPUs: 1})
 	w.Event(&Event{At: 1, Kind: "submit", Job: "a"})
-	w.Decision(&Decision{At: 1, Number: 1, Waiting: 1, Chosen: 0, Rival: &second, Options: []Option{{Do: "start", Job: "a", Score: &half}, {Do: "wait", Score: &half}}})
+	w.Decision(&Decision{At: 1, Number: 1, Waiting: 1, Chosen: 0, Rival: &second,
+		Options: []Option{{Do: "start", Job: "a", Score: &half}, {Do: "wait", Score: &half}}})
 	w.Event(&Event{At: 1, Kind: "start", Job: "a", GPUs: []int32{1}})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
@@ -108,7 +110,8 @@ func TestAPartOfALineIsLeftOut(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(`{"log":"clustergym-decisions/1","policy":"p","pool":2}` + "\n" + `{"job":"a","gpus":1}` + "\n" + `{"event":"start","t_s":1,"job":"a","n":1}`)
+	f.Add(`{"log":"clustergym-decisions/1","policy":"p","pool":2}` + "\n" + `{"job":"a","gpus":1}` + "\n" +
+		`{"event":"start","t_s":1,"job":"a","n":1}`)
 	f.Fuzz(func(_ *testing.T, text string) {
 		_ = Read(strings.NewReader(text), func(*Line) error { return nil }) // it must not panic
 	})

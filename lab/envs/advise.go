@@ -45,7 +45,8 @@ func (a *Advice) Validate() error {
 	var l fault.List
 	for i, m := range a.Models {
 		twice := slices.ContainsFunc(a.Models[:i], func(o Model) bool { return o.Name == m.Name })
-		l.Add(m.Name != AllPolicies && !twice && !slices.Contains(everyAdvice(), m.Name), "name", m.Name, "a name that no other policy has")
+		l.Add(m.Name != AllPolicies && !twice && !slices.Contains(everyAdvice(), m.Name), "name", m.Name,
+			"a name that no other policy has")
 	}
 	if len(a.Policies) == 0 {
 		return l.Err()
@@ -103,11 +104,13 @@ type desk struct {
 // list returns the policies that are both allowed and known here.
 func (k *desk) list() []string {
 	return slices.DeleteFunc(k.d.advisable(), func(name string) bool {
-		return !slices.Contains(k.Policies, AllPolicies) && !slices.Contains(k.Policies, name) || k.d.Cannot(policyname.Of(name), k.s) != nil
+		return !slices.Contains(k.Policies,
+			AllPolicies) && !slices.Contains(k.Policies, name) || k.d.Cannot(policyname.Of(name), k.s) != nil
 	})
 }
 
-// fitting adds the models that fit environments of specification s. Advice is indices, so actions that are numbers have none.
+// fitting adds the models that fit environments of specification s. Advice is indices, so actions that are numbers have
+// none.
 func (k *desk) fitting(ctx context.Context, s env.Spec) {
 	if len(s.Action.Low) > 0 {
 		return
@@ -170,8 +173,9 @@ type searcher struct {
 
 func newAdviser(k *desk, e env.Env) *adviser {
 	a := &adviser{
-		desk: k, e: e, batch: &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())}, action: env.NewActions(e.Spec(), 1),
-		plain: map[string]agents.Policy{}, ahead: map[string]*searcher{},
+		desk: k, e: e, batch: &env.Batch{N: 1, Kind: make([]env.Kind, 1), Mask: make([]bool, e.Spec().MaskLen())},
+		action: env.NewActions(e.Spec(), 1),
+		plain:  map[string]agents.Policy{}, ahead: map[string]*searcher{},
 	}
 	if len(k.Models) > 0 { // rules look at the environment, models at the observation
 		a.batch.Obs = make([]float32, e.Spec().ObsLen())
@@ -192,15 +196,16 @@ func (a *adviser) after(ts *env.TimeStep, err error) error {
 // Advises implements handle.Adviser.
 func (a *adviser) Advises() []string { return a.names }
 
-// Advise implements handle.Adviser: args are policy, and for policies that look ahead budget, a number of rollouts or a time
-// such as "30ms".
+// Advise implements handle.Adviser: args are policy, and for policies that look ahead budget, a number of rollouts or a
+// time such as "30ms".
 func (a *adviser) Advise(ctx context.Context, args wire.Map) (any, error) {
 	if !a.on() {
 		return nil, wire.Errorf(wire.Unsupported, "advice is not enabled on this server; it takes gymctl serve --advise all")
 	}
 	for _, p := range args {
 		if p.Key != "policy" && p.Key != "budget" {
-			return nil, &wire.Error{Code: wire.BadRequest, Msg: "args of advise", Got: fmt.Sprintf("%.60q", p.Key), Want: "policy, budget"}
+			return nil, &wire.Error{Code: wire.BadRequest, Msg: "args of advise", Got: fmt.Sprintf("%.60q", p.Key),
+				Want: "policy, budget"}
 		}
 	}
 	name, e := args.Str("policy", "")
@@ -253,9 +258,11 @@ func (a *adviser) allowed(name string) error {
 	known := a.d.advisable()
 	if !slices.Contains(known, name) {
 		if slices.Contains(everyAdvice(), name) {
-			return wire.Errorf(wire.Unsupported, "%s does not act through the actions of %s; there are %s", name, a.d.ID, strings.Join(a.names, ", "))
+			return wire.Errorf(wire.Unsupported, "%s does not act through the actions of %s; there are %s", name, a.d.ID,
+				strings.Join(a.names, ", "))
 		}
-		return &wire.Error{Code: wire.BadRequest, Msg: "policy", Got: fmt.Sprintf("%.60q", name), Want: nearest.OneOf(name, a.names)}
+		return &wire.Error{Code: wire.BadRequest, Msg: "policy", Got: fmt.Sprintf("%.60q", name),
+			Want: nearest.OneOf(name, a.names)}
 	}
 	if err := a.d.Cannot(policyname.Of(name), a.s); err != nil {
 		return wire.Errorf(wire.Unsupported, "%v", err)
@@ -275,7 +282,8 @@ func (a *adviser) asked(v any, name string) (rollout.Budget, error) {
 	text := fmt.Sprint(v)
 	b, err := rollout.ParseBudget(text)
 	if err != nil || b.Rollouts > a.Budget || b.Time > a.Time {
-		return b, &wire.Error{Code: wire.BadRequest, Msg: "budget", Got: fmt.Sprintf("%.40q", text), Want: fmt.Sprintf("1 to %d rollouts, or a time from 100us to %v, as this server allows", a.Budget, a.Time)}
+		return b, &wire.Error{Code: wire.BadRequest, Msg: "budget", Got: fmt.Sprintf("%.40q", text),
+			Want: fmt.Sprintf("1 to %d rollouts, or a time from 100us to %v, as this server allows", a.Budget, a.Time)}
 	}
 	return b, nil
 }

@@ -85,13 +85,14 @@ func smallArgs(d *Descriptor) wire.Map {
 	case d.ID == jobselect.ID:
 		return smallKwargs(wire.Pair{Key: "load", Value: 3.0})
 	case d.Simulated():
-		return wire.Map{{Key: "window", Value: int64(12)}, {Key: "trace", Value: wire.Map{{Key: "synth", Value: wire.Map{{Key: "jobs", Value: int64(400)}}}}}}
+		return wire.Map{{Key: "window", Value: int64(12)},
+			{Key: "trace", Value: wire.Map{{Key: "synth", Value: wire.Map{{Key: "jobs", Value: int64(400)}}}}}}
 	}
 	return nil
 }
 
-// The advice of every rule of every environment, followed, is the play of that rule as evaluations make it. So is that of a
-// rule that looks ahead. Questions to all other policies at every step change no byte of it.
+// The advice of every rule of every environment, followed, is the play of that rule as evaluations make it. So is that
+// of a rule that looks ahead. Questions to all other policies at every step change no byte of it.
 func TestAdviceIsThePlayOfThePolicy(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees the same code in TestAdviceLooksAheadAsEvaluationsDo, which takes less time; make unit runs this test")
@@ -169,7 +170,8 @@ func TestAdviceIsThePlayOfThePolicy(t *testing.T) {
 				}
 				for _, others = range []bool{false, true} {
 					if got := journal(t, served, ep, choose); !bytes.Equal(got, want) {
-						t.Errorf("%s, preempt %v: %s (asking others: %v) plays otherwise than in evaluations", d.ID, preempt, name, others)
+						t.Errorf("%s, preempt %v: %s (asking others: %v) plays otherwise than in evaluations", d.ID, preempt, name,
+							others)
 					}
 				}
 				_ = plain.Close()
@@ -222,7 +224,8 @@ func TestAdviceLooksAheadAsEvaluationsDo(t *testing.T) {
 
 func TestAdviceIsRefusedInOneSentence(t *testing.T) {
 	r := registry(t, func(c *RegistryConfig) {
-		c.Advice = Advice{Policies: []string{"sjf@slots", "rollout:sjf@slots", "srtf@slots", "eft@slots"}, Budget: 64, Time: time.Second}
+		c.Advice = Advice{Policies: []string{"sjf@slots", "rollout:sjf@slots", "srtf@slots", "eft@slots"}, Budget: 64,
+			Time: time.Second}
 	})
 	job := makeEnvs(t, r, jobselect.ID, smallKwargs(), 1).Envs[0].(advised)
 	budget := func(v any) wire.Map { return ask("rollout:sjf@slots", wire.Pair{Key: "budget", Value: v}) }
@@ -259,7 +262,8 @@ func TestAdviceIsRefusedInOneSentence(t *testing.T) {
 		}
 	}
 	refused(job, ask("sjf@slots"), wire.NeedsReset, "the episode has ended")
-	refused(makeEnvs(t, registry(t, nil), jobselect.ID, smallKwargs(), 1).Envs[0].(advised), ask("sjf@slots"), wire.Unsupported, "not enabled on this server")
+	refused(makeEnvs(t, registry(t, nil), jobselect.ID, smallKwargs(), 1).Envs[0].(advised), ask("sjf@slots"),
+		wire.Unsupported, "not enabled on this server")
 	for _, id := range []string{queuerank.ID, dagplace.ID, workerplace.ID} {
 		e := makeEnvs(t, r, id, smallArgs(Find(id)), 1).Envs[0].(advised)
 		refused(e, ask("rollout:sjf@slots"), wire.Unsupported, "does not act through the actions of "+id)
@@ -269,7 +273,8 @@ func TestAdviceIsRefusedInOneSentence(t *testing.T) {
 		want string
 	}{
 		{Advice{Policies: []string{"sjff@slots"}, Budget: 1, Time: time.Second}, "advise"},
-		{Advice{Policies: []string{AllPolicies}, Time: time.Second}, "budget"}, {Advice{Policies: []string{AllPolicies}, Budget: 1, Time: time.Hour}, "budget_time"},
+		{Advice{Policies: []string{AllPolicies}, Time: time.Second}, "budget"},
+		{Advice{Policies: []string{AllPolicies}, Budget: 1, Time: time.Hour}, "budget_time"},
 	} {
 		if err := c.a.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.a, err)
@@ -286,9 +291,11 @@ func scorer(t *testing.T, name string, width, actions int) Model {
 		bias[k] = float32(k)
 	}
 	m := &onnx.Model{IR: 8, Opset: 17, Graph: onnx.Graph{
-		Name: "scorer", Inputs: []onnx.Value{{Name: "obs", Type: onnx.Float32, Known: true, Shape: []int{-1, width}}}, Outputs: []onnx.Value{{Name: "logits", Type: onnx.Float32}},
+		Name: "scorer", Inputs: []onnx.Value{{Name: "obs", Type: onnx.Float32, Known: true, Shape: []int{-1, width}}},
+		Outputs: []onnx.Value{{Name: "logits", Type: onnx.Float32}},
 		Tensors: []onnx.Tensor{
-			{Name: "w", Type: onnx.Float32, Shape: []int{width, actions}, Floats: weights}, {Name: "b", Type: onnx.Float32, Shape: []int{actions}, Floats: bias},
+			{Name: "w", Type: onnx.Float32, Shape: []int{width, actions}, Floats: weights},
+			{Name: "b", Type: onnx.Float32, Shape: []int{actions}, Floats: bias},
 		},
 		Nodes: []onnx.Node{{Op: "Gemm", Inputs: []string{"obs", "w", "b"}, Outputs: []string{"logits"}}},
 	}}
@@ -332,7 +339,8 @@ func TestModelsAreAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := e.Advise(t.Context(), ask("other")); err == nil || !strings.Contains(err.Error(), "has 3 numbers a row, and an observation of JobSelect-v1 has") {
+	if _, err := e.Advise(t.Context(), ask("other")); err == nil ||
+		!strings.Contains(err.Error(), "has 3 numbers a row, and an observation of JobSelect-v1 has") {
 		t.Error(err)
 	}
 	if _, err := e.Advise(t.Context(), ask("sjf@slots")); err == nil || !strings.Contains(err.Error(), "not enabled") {

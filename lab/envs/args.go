@@ -32,15 +32,18 @@ type Args struct {
 	Settings Settings             `yaml:",inline"`
 	Cluster  string               `yaml:"cluster"` // see workload.ClusterForms
 	Trace    workload.TraceConfig `yaml:"trace"`
-	Split    string               `yaml:"split"`            // the part of the workload that episodes are drawn from: a value of env.Episode.Split
-	Preset   string               `yaml:"preset,omitempty"` // an embedded run whose trace, cluster and settings replace the defaults; "" = none
+	// the part of the workload that episodes are drawn from: a value of env.Episode.Split
+	Split string `yaml:"split"`
+	// an embedded run whose trace, cluster and settings replace the defaults; "" = none
+	Preset string `yaml:"preset,omitempty"`
 
 	d     *Descriptor
 	given *cluster.Spec // the cluster that a client described, in place of the one called Cluster; nil = none
 }
 
 // SplitNames are the names of the parts in env.Episode.Split, by traces.Part.
-var SplitNames = [...]string{traces.Training: env.SplitTrain, traces.Validation: env.SplitValidation, traces.Test: env.SplitTest}
+var SplitNames = [...]string{traces.Training: env.SplitTrain, traces.Validation: env.SplitValidation,
+	traces.Test: env.SplitTest}
 
 // Args returns the default arguments.
 func (d *Descriptor) Args() *Args {
@@ -76,7 +79,8 @@ func (a *Args) Validate() error {
 	}
 	presets := a.d.Presets()
 	if len(presets) > 0 {
-		l.Add(a.Preset == "" || slices.Contains(presets, a.Preset), "preset", a.Preset, "one of "+strings.Join(presets, ", ")+", or nothing"+nearest.Meant(a.Preset, presets))
+		l.Add(a.Preset == "" || slices.Contains(presets, a.Preset), "preset", a.Preset,
+			"one of "+strings.Join(presets, ", ")+", or nothing"+nearest.Meant(a.Preset, presets))
 	} else {
 		l.Add(a.Preset == "", "preset", a.Preset, "nothing: "+a.d.ID+" has no presets")
 	}
@@ -130,8 +134,8 @@ func (d *Descriptor) Foreign(trace workload.TraceConfig, cluster string, found f
 // part returns Split as a traces.Part.
 func (a *Args) part() traces.Part { return traces.Part(slices.Index(SplitNames[:], a.Split)) }
 
-// SHA returns a hash of everything that decides the episodes over w: the settings, the cluster, the part and the jobs, but
-// not the names of files.
+// SHA returns a hash of everything that decides the episodes over w: the settings, the cluster, the part and the jobs,
+// but not the names of files.
 func (a *Args) SHA(w *World) (string, error) {
 	if a.d.older != nil {
 		a = &Args{Settings: a.d.older(a.Settings), Split: a.Split, d: Find(queuerank.ID)}
@@ -156,8 +160,8 @@ func (a *Args) SHA(w *World) (string, error) {
 	return ScenarioSHA(a.d.ID, text, jobs), err
 }
 
-// text returns everything but the jobs that decides the episodes. The settings of the trace are left out, because the jobs
-// themselves are hashed.
+// text returns everything but the jobs that decides the episodes. The settings of the trace are left out, because the
+// jobs themselves are hashed.
 func (a *Args) text(spec cluster.Spec) (string, error) {
 	spec.Name = "" // it decides nothing
 	text, err := configs.Encode(&Args{Settings: a.Settings, Split: a.Split, d: a.d})
@@ -283,8 +287,8 @@ var presetIDs = sync.OnceValue(func() map[string]string {
 	return ids
 })
 
-// Presets returns the sorted names of the embedded runs of the environment, whose workload and settings clients can name.
-// There are none if it takes no workload.
+// Presets returns the sorted names of the embedded runs of the environment, whose workload and settings clients can
+// name. There are none if it takes no workload.
 func (d *Descriptor) Presets() []string {
 	if d.Takes.Trace() == "" {
 		return nil

@@ -22,9 +22,9 @@ const (
 	fileLoading = 3       // each byte of a file, for readers that hold all of it
 )
 
-// worldCache keeps the most recently used worlds and loads each once for all concurrent requests. What it keeps is reserved
-// in the budget: worlds in use stay, and unused ones are dropped when they are more than limit
-// bytes, or when the budget needs theirs.
+// worldCache keeps the most recently used worlds and loads each once for all concurrent requests. What it keeps is
+// reserved in the budget: worlds in use stay, and unused ones are dropped when they are more than limit bytes, or when
+// the budget needs theirs.
 type worldCache struct {
 	limit  int64
 	loads  chan struct{}
@@ -49,9 +49,10 @@ func newWorldCache(limit int64) *worldCache {
 }
 
 // use returns the world called key, and loads it if it is not in the cache. Its memory is reserved until leave has been
-// called as often as use, and then until its place is needed. load reserves what it is about to take in room. Failures are
-// not cached.
-func (c *worldCache) use(ctx context.Context, key string, load func(ctx context.Context, room *budget.Account) (*World, error)) (w *World, leave func(), err error) {
+// called as often as use, and then until its place is needed. load reserves what it is about to take in room. Failures
+// are not cached.
+func (c *worldCache) use(ctx context.Context, key string,
+	load func(ctx context.Context, room *budget.Account) (*World, error)) (w *World, leave func(), err error) {
 	for {
 		c.mu.Lock()
 		e, there := c.entries[key]
@@ -87,7 +88,8 @@ func (c *worldCache) use(ctx context.Context, key string, load func(ctx context.
 }
 
 // load loads the world of e.
-func (c *worldCache) load(ctx context.Context, key string, e *worldEntry, load func(context.Context, *budget.Account) (*World, error)) (err error) {
+func (c *worldCache) load(ctx context.Context, key string, e *worldEntry,
+	load func(context.Context, *budget.Account) (*World, error)) (err error) {
 	var w *World
 	err = errors.New("the workload could not be made") // in case load panics
 	defer func() {
@@ -169,8 +171,8 @@ func (c *worldCache) free(bytes int64) {
 	c.evict(nil, total-bytes)
 }
 
-// inRoom returns a context under which the workload of t is read only as far as its memory can be reserved in room. That of
-// the model is reserved with it.
+// inRoom returns a context under which the workload of t is read only as far as its memory can be reserved in room.
+// That of the model is reserved with it.
 func inRoom(ctx context.Context, room *budget.Account, t *workload.TraceConfig, model *namedFile) (context.Context,
 	error) {
 	least := int64(leastRoom)
@@ -182,11 +184,12 @@ func inRoom(ctx context.Context, room *budget.Account, t *workload.TraceConfig, 
 			least += fileLoading * diskBytes(name)
 		}
 	}
-	return workload.WithRoom(ctx, func(jobs int) error { return reserve(room, least+jobLoading*int64(jobs)) }), reserve(room, least)
+	return workload.WithRoom(ctx, func(jobs int) error { return reserve(room, least+jobLoading*int64(jobs)) }),
+		reserve(room, least)
 }
 
-// diskBytes returns the bytes of a file, or of all files in a folder. What cannot be seen counts as empty, for reading it
-// will fail.
+// diskBytes returns the bytes of a file, or of all files in a folder. What cannot be seen counts as empty, for reading
+// it will fail.
 func diskBytes(name string) int64 {
 	total := int64(0)
 	_ = filepath.WalkDir(name, func(_ string, d fs.DirEntry, err error) error {

@@ -110,7 +110,8 @@ func TestWorkloadsAreReadAsFarAsThereIsMemory(t *testing.T) {
 		runtime.KeepAlive(r)
 		m.Release()
 		if b.Used(budget.Environments) != 0 || b.Used(budget.Workloads) != room {
-			t.Errorf("%s: environments %d, workloads %d of %d", name, b.Used(budget.Environments), b.Used(budget.Workloads), room)
+			t.Errorf("%s: environments %d, workloads %d of %d", name, b.Used(budget.Environments), b.Used(budget.Workloads),
+				room)
 		}
 	}
 }
@@ -122,7 +123,8 @@ func TestEnvironmentsAreReservedBeforeTheyAreMade(t *testing.T) {
 	r := registry(t, nil)
 	r.UseBudget(b)
 	var e *wire.Error
-	if _, err := r.Make(t.Context(), jobselect.ID, nil, 4096); !errors.As(err, &e) || e.Code != wire.Capacity || e.Retry || !strings.Contains(e.Error(), "4096 environments of JobSelect-v1") {
+	if _, err := r.Make(t.Context(), jobselect.ID, nil, 4096); !errors.As(err, &e) || e.Code != wire.Capacity || e.Retry ||
+		!strings.Contains(e.Error(), "4096 environments of JobSelect-v1") {
 		t.Errorf("4096 in 64 MiB: %v", err)
 	}
 	var all []*Made

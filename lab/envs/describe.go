@@ -11,8 +11,8 @@ import (
 	"clustergym/traces"
 )
 
-// settings is the part of a Descriptor that looks at the environment's settings, a C. The fields are those of the same names
-// there; all but defaults, open, page and memory may be nil. What a function changes of a *C is a copy's.
+// settings is the part of a Descriptor that looks at the environment's settings, a C. The fields are those of the same
+// names there; all but defaults, open, page and memory may be nil. What a function changes of a *C is a copy's.
 type settings[C any] struct {
 	defaults  func() C
 	cut       func(c *C) sched.Taken

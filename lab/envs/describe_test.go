@@ -8,8 +8,8 @@ import (
 	"clustergym/traces"
 )
 
-// What a description changes of settings is a copy's, and functions that it leaves out are nil in the descriptor, as its other
-// methods expect.
+// What a description changes of settings is a copy's, and functions that it leaves out are nil in the descriptor, as
+// its other methods expect.
 func TestADescriptionChangesCopies(t *testing.T) {
 	d := describe(Descriptor{ID: "X"}, settings[gpupick.Config]{
 		defaults: gpupick.DefaultConfig,
@@ -35,7 +35,8 @@ func TestADescriptionChangesCopies(t *testing.T) {
 	if d.Page(s, env.Spec{}) != "tree" {
 		t.Error("the page has other settings")
 	}
-	if d.Simulated() || d.Stops(s) || d.Placement(s) != "" || d.MostGPUs != nil || d.lacks != nil || d.memory != nil || d.sha != nil || d.record != nil {
+	if d.Simulated() || d.Stops(s) || d.Placement(s) != "" || d.MostGPUs != nil || d.lacks != nil || d.memory != nil ||
+		d.sha != nil || d.record != nil {
 		t.Errorf("functions out of nothing: %+v", d)
 	}
 }

@@ -23,9 +23,9 @@ import (
 // directories and the bridge use the same keys, defaults and faults.
 type Settings = configs.Validator
 
-// Descriptor is everything that the rest of the program knows of an environment: its page (gymctl envs ID), the arguments
-// of clients, --env and --set env.KEY, memory bounds, scenario hashes, windows for training and evaluation, and the table
-// at the end follow from it.
+// Descriptor is everything that the rest of the program knows of an environment: its page (gymctl envs ID), the
+// arguments of clients, --env and --set env.KEY, memory bounds, scenario hashes, windows for training and evaluation,
+// and the table at the end follow from it.
 type Descriptor struct {
 	ID     string
 	About  string // what the agent decides, in one sentence
@@ -71,8 +71,8 @@ type Descriptor struct {
 	placement func(s Settings) string
 	// memory returns an upper bound on the bytes that one environment takes, without its time steps (memory.go).
 	memory func(s Settings, x Extent) float64
-	// record loads the task graphs or jobs of a file into w, for environments over these. t has the paths of files, shown their names
-	// in messages.
+	// record loads the task graphs or jobs of a file into w, for environments over these. t has the paths of files, shown
+	// their names in messages.
 	record func(ctx context.Context, w *World, s Settings, t, shown workload.TraceConfig) error
 	// sha returns the text of everything but the jobs that decides episodes, if its form is not the usual one.
 	sha func(a *Args, spec cluster.Spec) (string, error)
@@ -141,13 +141,14 @@ type Metric struct {
 	Title  string // in tables: "mean JCT"
 	Unit   string // "s" = seconds, shown as minutes, hours or days; "" = a number
 	Higher bool   // higher values are better
-	// Of returns the metric of one episode. s is the summary of its jobs, nil without a simulator; info is that of the last
-	// time step, nil if no policy acted through the environment. NaN = the metric does not apply.
+	// Of returns the metric of one episode. s is the summary of its jobs, nil without a simulator; info is that of the
+	// last time step, nil if no policy acted through the environment. NaN = the metric does not apply.
 	Of func(s *metrics.Summary, info []float64) float64
 }
 
 // JCT is the mean job completion time of a simulated window.
-var JCT = Metric{Key: "jct_s", Title: "mean JCT", Unit: "s", Of: func(s *metrics.Summary, _ []float64) float64 { return s.JCT.Mean }}
+var JCT = Metric{Key: "jct_s", Title: "mean JCT", Unit: "s",
+	Of: func(s *metrics.Summary, _ []float64) float64 { return s.JCT.Mean }}
 
 // descriptors are all registered environments in the order of gymctl envs.
 var descriptors = slices.Concat(scheduling, planning, problems())
@@ -185,8 +186,8 @@ func unknownEnv(id string) error {
 	return fault.Mistakef("environment %q is unknown; there are %s", id, strings.Join(IDs(), ", "))
 }
 
-// HasChoice reports whether the decision at ts of e is one: more than one action is legal besides doing nothing. Where there
-// are two actions in all, both must be legal.
+// HasChoice reports whether the decision at ts of e is one: more than one action is legal besides doing nothing. Where
+// there are two actions in all, both must be legal.
 func (d *Descriptor) HasChoice(e sched.Arena, ts *env.TimeStep) bool {
 	spec := e.Spec()
 	legal := 0
@@ -201,8 +202,8 @@ func (d *Descriptor) HasChoice(e sched.Arena, ts *env.TimeStep) bool {
 // Simulated returns whether episodes run on the cluster simulator, so that whole-queue schedulers can play them too.
 func (d *Descriptor) Simulated() bool { return d.Cut != nil }
 
-// Scheduling returns whether the environment is a scheduling problem, with rivals and a metric, and not a problem with a
-// known answer.
+// Scheduling returns whether the environment is a scheduling problem, with rivals and a metric, and not a problem with
+// a known answer.
 func (d *Descriptor) Scheduling() bool { return d.Metric.Of != nil }
 
 // HasSettings returns whether the environment can be configured.

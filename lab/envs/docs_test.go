@@ -14,7 +14,8 @@ func TestDocsHaveTheEnvironmentsPages(t *testing.T) {
 	dir := filepath.Join("..", "..", "docs", "reference", "environments")
 	want := map[string]string{}
 	var index strings.Builder
-	index.WriteString("# Environments\n\nThese pages are printed by `gymctl envs ID`. A test holds them against the program.\n\n")
+	index.WriteString(
+		"# Environments\n\nThese pages are printed by `gymctl envs ID`. A test holds them against the program.\n\n")
 	index.WriteString("| environment | the agent decides | --trace | --cluster | preset |\n|---|---|---|---|---|\n")
 	for _, d := range descriptors {
 		info, err := Describe(d.ID, nil)
@@ -27,7 +28,8 @@ func TestDocsHaveTheEnvironmentsPages(t *testing.T) {
 			if d.Takes.Cluster {
 				cluster = "yes"
 			}
-			fmt.Fprintf(&index, "| [%s](%s.md) | %s | %s | %s | `%s` |\n", d.ID, d.ID, d.About, cell(d.Takes.Trace()), cluster, d.Preset)
+			fmt.Fprintf(&index, "| [%s](%s.md) | %s | %s | %s | `%s` |\n", d.ID, d.ID, d.About, cell(d.Takes.Trace()), cluster,
+				d.Preset)
 		}
 	}
 	index.WriteString("\nProblems with known answers, on which agents are checked (docs/guides/train.md):\n\n")
@@ -59,7 +61,8 @@ func TestDocsHaveTheEnvironmentsPages(t *testing.T) {
 		names = append(names, e.Name())
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil || string(text) != want[e.Name()] {
-			t.Errorf("%s is not what the program says (%v); go test ./experiments/envs -run TestDocsHaveTheEnvironmentsPages -update writes it", e.Name(), err)
+			t.Errorf(
+				"%s is not what the program says (%v); go test ./experiments/envs -run TestDocsHaveTheEnvironmentsPages -update writes it", e.Name(), err)
 		}
 	}
 	for name := range want {

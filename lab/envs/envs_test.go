@@ -43,7 +43,8 @@ func registry(t *testing.T, change func(c *RegistryConfig)) *Registry {
 func smallKwargs(more ...wire.Pair) wire.Map {
 	return append(wire.Map{
 		{Key: "window", Value: int64(12)}, {Key: "warm", Value: int64(8)}, {Key: "visible", Value: int64(4)},
-		{Key: "cluster", Value: "2x4"}, {Key: "trace", Value: wire.Map{{Key: "synth", Value: wire.Map{{Key: "jobs", Value: int64(400)}}}}},
+		{Key: "cluster", Value: "2x4"},
+		{Key: "trace", Value: wire.Map{{Key: "synth", Value: wire.Map{{Key: "jobs", Value: int64(400)}}}}},
 	}, more...)
 }
 
@@ -156,21 +157,28 @@ func TestArgumentsComeNestedOrWithDots(t *testing.T) {
 	d := Find(jobselect.ID)
 	want := d.Args()
 	own := want.Settings.(*jobselect.Config)
-	own.Visible, own.Load, own.Horizon, own.Contested, want.Trace.Seed, want.Trace.Synth.Jobs, want.Split = 6, 0.5, time.Hour, true, 7, 900, "test"
+	own.Visible, own.Load, own.Horizon, own.Contested, want.Trace.Seed, want.Trace.Synth.Jobs, want.Split = 6, 0.5,
+		time.Hour, true, 7, 900, "test"
 	one := wire.Array{DType: wire.I64, Shape: []int{}, Data: []byte{6, 0, 0, 0, 0, 0, 0, 0}}
 	for name, kwargs := range map[string]wire.Map{
 		"nested": {
-			{Key: "visible", Value: int64(6)}, {Key: "load", Value: 0.5}, {Key: "horizon", Value: "1h"}, {Key: "contested", Value: true},
-			{Key: "trace", Value: wire.Map{{Key: "seed", Value: int64(7)}, {Key: "synth", Value: wire.Map{{Key: "jobs", Value: int64(900)}}}}},
+			{Key: "visible", Value: int64(6)}, {Key: "load", Value: 0.5}, {Key: "horizon", Value: "1h"},
+			{Key: "contested", Value: true},
+			{Key: "trace", Value: wire.Map{{Key: "seed", Value: int64(7)},
+				{Key: "synth", Value: wire.Map{{Key: "jobs", Value: int64(900)}}}}},
 			{Key: "split", Value: "test"},
 		},
 		"dots, whole floats, numpy's scalars, nil": {
-			{Key: "visible", Value: one}, {Key: "load", Value: 0.5}, {Key: "horizon", Value: "60m"}, {Key: "contested", Value: true},
-			{Key: "trace.seed", Value: 7.0}, {Key: "trace.synth.jobs", Value: uint64(900)}, {Key: "split", Value: "test"}, {Key: "gamma", Value: nil},
+			{Key: "visible", Value: one}, {Key: "load", Value: 0.5}, {Key: "horizon", Value: "60m"},
+			{Key: "contested", Value: true},
+			{Key: "trace.seed", Value: 7.0}, {Key: "trace.synth.jobs", Value: uint64(900)}, {Key: "split", Value: "test"},
+			{Key: "gamma", Value: nil},
 		},
 		"both": {
-			{Key: "visible", Value: 6.0}, {Key: "load", Value: 0.5}, {Key: "horizon", Value: "3600s"}, {Key: "contested", Value: true},
-			{Key: "trace.synth", Value: wire.Map{{Key: "jobs", Value: int64(900)}}}, {Key: "trace", Value: wire.Map{{Key: "seed", Value: int64(7)}}},
+			{Key: "visible", Value: 6.0}, {Key: "load", Value: 0.5}, {Key: "horizon", Value: "3600s"},
+			{Key: "contested", Value: true},
+			{Key: "trace.synth", Value: wire.Map{{Key: "jobs", Value: int64(900)}}},
+			{Key: "trace", Value: wire.Map{{Key: "seed", Value: int64(7)}}},
 			{Key: "split", Value: "test"},
 		},
 	} {
@@ -182,7 +190,8 @@ func TestArgumentsComeNestedOrWithDots(t *testing.T) {
 }
 
 func TestPresetsStandInThePlaceOfDefaults(t *testing.T) {
-	args, err := decodeArgs(Find(jobselect.ID), wire.Map{{Key: "window", Value: int64(64)}, {Key: "preset", Value: "quickstart"}})
+	args, err := decodeArgs(Find(jobselect.ID),
+		wire.Map{{Key: "window", Value: int64(64)}, {Key: "preset", Value: "quickstart"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,36 +211,61 @@ func TestBadArgumentsAreToldByKeyValueAndWish(t *testing.T) {
 		code   wire.Code
 		want   []string
 	}{
-		{jobselect.ID, wire.Map{{Key: "visible", Value: int64(3)}}, 1, wire.BadKwargs, []string{"visible", "got 3", "even number"}},
-		{jobselect.ID, wire.Map{{Key: "visibel", Value: int64(4)}}, 1, wire.BadKwargs, []string{"visibel: unknown key; did you mean visible?"}},
-		{jobselect.ID, wire.Map{{Key: "visible", Value: "4"}}, 1, wire.BadKwargs, []string{"visible", `got "4"`, "whole number"}},
-		{jobselect.ID, wire.Map{{Key: "gamma", Value: 2.0}, {Key: "tau", Value: "0s"}}, 1, wire.BadKwargs, []string{"gamma: got 2", "; tau: got 0s"}},
-		{jobselect.ID, wire.Map{{Key: "horizon", Value: 3600.0}}, 1, wire.BadKwargs, []string{"horizon", "got 3600", `"40s"`}},
-		{jobselect.ID, wire.Map{{Key: "trace", Value: "x.csv"}}, 1, wire.BadKwargs, []string{"trace", "x.csv", "keys and values"}},
-		{jobselect.ID, wire.Map{{Key: "trace.synth.jobs", Value: []any{}}}, 1, wire.BadKwargs, []string{"trace.synth.jobs", "a list"}},
-		{jobselect.ID, wire.Map{{Key: "trace.seed", Value: int64(1)}, {Key: "trace", Value: wire.Map{{Key: "seed", Value: int64(1)}}}}, 1, wire.BadKwargs, []string{"trace.seed: given twice"}},
-		{jobselect.ID, wire.Map{{Key: "trace.seed", Value: int64(1)}, {Key: "trace", Value: int64(1)}}, 1, wire.BadKwargs, []string{"trace: given twice"}},
+		{jobselect.ID, wire.Map{{Key: "visible", Value: int64(3)}}, 1, wire.BadKwargs,
+			[]string{"visible", "got 3", "even number"}},
+		{jobselect.ID, wire.Map{{Key: "visibel", Value: int64(4)}}, 1, wire.BadKwargs,
+			[]string{"visibel: unknown key; did you mean visible?"}},
+		{jobselect.ID, wire.Map{{Key: "visible", Value: "4"}}, 1, wire.BadKwargs,
+			[]string{"visible", `got "4"`, "whole number"}},
+		{jobselect.ID, wire.Map{{Key: "gamma", Value: 2.0}, {Key: "tau", Value: "0s"}}, 1, wire.BadKwargs,
+			[]string{"gamma: got 2", "; tau: got 0s"}},
+		{jobselect.ID, wire.Map{{Key: "horizon", Value: 3600.0}}, 1, wire.BadKwargs,
+			[]string{"horizon", "got 3600", `"40s"`}},
+		{jobselect.ID, wire.Map{{Key: "trace", Value: "x.csv"}}, 1, wire.BadKwargs,
+			[]string{"trace", "x.csv", "keys and values"}},
+		{jobselect.ID, wire.Map{{Key: "trace.synth.jobs", Value: []any{}}}, 1, wire.BadKwargs,
+			[]string{"trace.synth.jobs", "a list"}},
+		{jobselect.ID, wire.Map{{Key: "trace.seed", Value: int64(1)},
+			{Key: "trace", Value: wire.Map{{Key: "seed", Value: int64(1)}}}}, 1, wire.BadKwargs,
+			[]string{"trace.seed: given twice"}},
+		{jobselect.ID, wire.Map{{Key: "trace.seed", Value: int64(1)}, {Key: "trace", Value: int64(1)}}, 1, wire.BadKwargs,
+			[]string{"trace: given twice"}},
 		{jobselect.ID, wire.Map{{Key: "load", Value: []byte("1")}}, 1, wire.BadKwargs, []string{"load", "bytes"}},
-		{jobselect.ID, wire.Map{{Key: "load", Value: wire.Array{DType: wire.F32, Shape: []int{2}, Data: make([]byte, 8)}}}, 1, wire.BadKwargs, []string{"load", "array of 2"}},
-		{jobselect.ID, wire.Map{{Key: strings.Repeat("a.", 50) + "a", Value: int64(1)}}, 1, wire.BadKwargs, []string{"nested too deep"}},
-		{jobselect.ID, wire.Map{{Key: "split", Value: "training"}}, 1, wire.BadKwargs, []string{"split", `"training"`, "train, validation, test"}},
-		{jobselect.ID, wire.Map{{Key: "preset", Value: "slowstart"}}, 1, wire.BadKwargs, []string{"preset", "slowstart", "quickstart"}},
-		{jobselect.ID, wire.Map{{Key: "cluster", Value: "pool:2000"}}, 1, wire.BadKwargs, []string{"cluster", "pool:2000", "at most 1000"}},
-		{jobselect.ID, wire.Map{{Key: "cluster", Value: "1000000x1000000"}}, 1, wire.BadKwargs, []string{"cluster", "1000000x1000000"}},
-		{jobselect.ID, wire.Map{{Key: "cluster", Value: "/etc/passwd"}}, 1, wire.BadKwargs, []string{"cluster", "/etc/passwd", "topdrl-2x4x4"}},
-		{jobselect.ID, wire.Map{{Key: "cluster", Value: "registry_test.go"}}, 1, wire.BadKwargs, []string{"cluster", "topdrl-2x4x4"}},
-		{jobselect.ID, wire.Map{{Key: "cluster", Value: "../clusters/topdrl-2x4x4"}}, 1, wire.BadKwargs, []string{"cluster", "topdrl-2x4x4"}},
+		{jobselect.ID, wire.Map{{Key: "load", Value: wire.Array{DType: wire.F32, Shape: []int{2}, Data: make([]byte, 8)}}}, 1,
+			wire.BadKwargs, []string{"load", "array of 2"}},
+		{jobselect.ID, wire.Map{{Key: strings.Repeat("a.", 50) + "a", Value: int64(1)}}, 1, wire.BadKwargs,
+			[]string{"nested too deep"}},
+		{jobselect.ID, wire.Map{{Key: "split", Value: "training"}}, 1, wire.BadKwargs,
+			[]string{"split", `"training"`, "train, validation, test"}},
+		{jobselect.ID, wire.Map{{Key: "preset", Value: "slowstart"}}, 1, wire.BadKwargs,
+			[]string{"preset", "slowstart", "quickstart"}},
+		{jobselect.ID, wire.Map{{Key: "cluster", Value: "pool:2000"}}, 1, wire.BadKwargs,
+			[]string{"cluster", "pool:2000", "at most 1000"}},
+		{jobselect.ID, wire.Map{{Key: "cluster", Value: "1000000x1000000"}}, 1, wire.BadKwargs,
+			[]string{"cluster", "1000000x1000000"}},
+		{jobselect.ID, wire.Map{{Key: "cluster", Value: "/etc/passwd"}}, 1, wire.BadKwargs,
+			[]string{"cluster", "/etc/passwd", "topdrl-2x4x4"}},
+		{jobselect.ID, wire.Map{{Key: "cluster", Value: "registry_test.go"}}, 1, wire.BadKwargs,
+			[]string{"cluster", "topdrl-2x4x4"}},
+		{jobselect.ID, wire.Map{{Key: "cluster", Value: "../clusters/topdrl-2x4x4"}}, 1, wire.BadKwargs,
+			[]string{"cluster", "topdrl-2x4x4"}},
 		{jobselect.ID, wire.Map{{Key: "cluster", Value: ""}}, 1, wire.BadKwargs, []string{"cluster"}},
-		{jobselect.ID, wire.Map{{Key: "trace.synth.jobs", Value: int64(6000)}}, 1, wire.BadKwargs, []string{"trace.synth.jobs", "6000", "at most 5000"}},
-		{jobselect.ID, wire.Map{{Key: "trace.jobs", Value: int64(6000)}}, 1, wire.BadKwargs, []string{"trace.jobs", "6000", "at most 5000"}},
+		{jobselect.ID, wire.Map{{Key: "trace.synth.jobs", Value: int64(6000)}}, 1, wire.BadKwargs,
+			[]string{"trace.synth.jobs", "6000", "at most 5000"}},
+		{jobselect.ID, wire.Map{{Key: "trace.jobs", Value: int64(6000)}}, 1, wire.BadKwargs,
+			[]string{"trace.jobs", "6000", "at most 5000"}},
 		{jobselect.ID, wire.Map{{Key: "trace.synth.jobs", Value: int64(100)}}, 1, wire.BadKwargs, []string{"too few jobs"}},
-		{jobselect.ID, wire.Map{{Key: "trace.file", Value: "x.csv"}, {Key: "trace.synth.jobs", Value: int64(5000)}}, 1, wire.BadKwargs, []string{"trace.file", "x.csv", "--trace-root"}},
-		{jobselect.ID, wire.Map{{Key: "trace.profiles", Value: "x.csv"}, {Key: "trace.synth.jobs", Value: int64(5000)}}, 1, wire.BadKwargs, []string{"trace.profiles", "--trace-root"}},
-		{jobselect.ID, wire.Map{{Key: "trace.file", Value: "get:no-such-trace"}}, 1, wire.BadKwargs, []string{"trace.file", "no-such-trace"}},
+		{jobselect.ID, wire.Map{{Key: "trace.file", Value: "x.csv"}, {Key: "trace.synth.jobs", Value: int64(5000)}}, 1,
+			wire.BadKwargs, []string{"trace.file", "x.csv", "--trace-root"}},
+		{jobselect.ID, wire.Map{{Key: "trace.profiles", Value: "x.csv"}, {Key: "trace.synth.jobs", Value: int64(5000)}}, 1,
+			wire.BadKwargs, []string{"trace.profiles", "--trace-root"}},
+		{jobselect.ID, wire.Map{{Key: "trace.file", Value: "get:no-such-trace"}}, 1, wire.BadKwargs,
+			[]string{"trace.file", "no-such-trace"}},
 		{jobselect.ID, smallKwargs(), 1000, wire.Capacity, []string{"1000", "MiB"}},
 		{"CartPole-v7", nil, 1, wire.UnknownEnv, []string{"CartPole-v7"}},
 		{"JobSelect-v2", nil, 1, wire.UnknownEnv, []string{"did you mean JobSelect-v1?"}},
-		{"InvalidAction-v1", wire.Map{{Key: "n", Value: int64(1)}}, 1, wire.BadKwargs, []string{"InvalidAction-v1 has no arguments", `"n"`}},
+		{"InvalidAction-v1", wire.Map{{Key: "n", Value: int64(1)}}, 1, wire.BadKwargs,
+			[]string{"InvalidAction-v1 has no arguments", `"n"`}},
 		{"InvalidAction-v1", nil, 0, wire.BadRequest, []string{"1 or more"}},
 	} {
 		m, err := r.Make(t.Context(), c.id, c.kwargs, c.n)
@@ -265,14 +299,16 @@ func TestStrangersReadFilesBelowTheTraceRootOnly(t *testing.T) {
 		fmt.Fprintf(&csv, "%d,%d,%d\n", 60*i, 100+i, 1+i%4)
 	}
 	for path, text := range map[string]string{
-		filepath.Join(root, "in", "jobs.csv"): csv.String(), filepath.Join(root, "broken.csv"): "submit_time,duration,num_gpu\n1,x,1\n",
+		filepath.Join(root, "in",
+			"jobs.csv"): csv.String(), filepath.Join(root, "broken.csv"): "submit_time,duration,num_gpu\n1,x,1\n",
 		filepath.Join(dir, "secret.csv"): csv.String(),
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{"out.csv": filepath.Join(dir, "secret.csv"), "up": dir, "in.csv": filepath.Join("in", "jobs.csv")} {
+	for link, to := range map[string]string{"out.csv": filepath.Join(dir, "secret.csv"), "up": dir,
+		"in.csv": filepath.Join("in", "jobs.csv")} {
 		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
 			t.Skip(err)
 		}
@@ -295,15 +331,18 @@ func TestStrangersReadFilesBelowTheTraceRootOnly(t *testing.T) {
 		t.Error("one workload by several names has several hashes")
 	}
 	for file, want := range map[string]string{
-		"../secret.csv": "relative to it", filepath.Join(dir, "secret.csv"): "relative to it", filepath.Join(root, "in", "jobs.csv"): "relative to it",
-		"out.csv": "relative to it", "up/secret.csv": "relative to it", "in/nowhere.csv": "exists below", "in": "ordinary file", "in/../../secret.csv": "relative to it",
+		"../secret.csv": "relative to it", filepath.Join(dir,
+			"secret.csv"): "relative to it", filepath.Join(root, "in", "jobs.csv"): "relative to it",
+		"out.csv": "relative to it", "up/secret.csv": "relative to it", "in/nowhere.csv": "exists below",
+		"in": "ordinary file", "in/../../secret.csv": "relative to it",
 		"broken.csv": "broken.csv", "get:philly-jobs": "gymctl trace get philly-jobs",
 	} {
 		_, err := r.Make(t.Context(), jobselect.ID, kwargs(file), 1)
 		var e *wire.Error
 		if !errors.As(err, &e) || e.Code != wire.BadKwargs || !strings.Contains(e.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", file, err, want)
-		} else if !filepath.IsAbs(file) && strings.Contains(e.Error(), dir) || strings.Contains(e.Error(), os.Getenv("CLUSTERGYM_CACHE")) {
+		} else if !filepath.IsAbs(file) && strings.Contains(e.Error(), dir) ||
+			strings.Contains(e.Error(), os.Getenv("CLUSTERGYM_CACHE")) {
 			t.Errorf("%s: %v tells where files lie", file, err)
 		}
 	}
@@ -319,11 +358,13 @@ func TestStrangersReadFilesBelowTheTraceRootOnly(t *testing.T) {
 	if err := os.WriteFile(path, []byte(csv.String()+strings.Repeat("99999,5,1\n", 51)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Make(t.Context(), jobselect.ID, kwargs("in/jobs.csv"), 1); err == nil || !strings.Contains(err.Error(), "1 to 450") {
+	if _, err := r.Make(t.Context(), jobselect.ID, kwargs("in/jobs.csv"), 1); err == nil ||
+		!strings.Contains(err.Error(), "1 to 450") {
 		t.Errorf("a file of 451 jobs: %v", err)
 	}
 	for _, bad := range []string{filepath.Join(dir, "nowhere"), path} {
-		if _, err := NewRegistry(RegistryConfig{TraceRoot: bad, MaxJobs: 1, MaxGPUs: 1}); err == nil || !strings.Contains(err.Error(), bad) {
+		if _, err := NewRegistry(RegistryConfig{TraceRoot: bad, MaxJobs: 1, MaxGPUs: 1}); err == nil ||
+			!strings.Contains(err.Error(), bad) {
 			t.Errorf("root %s: %v", bad, err)
 		}
 	}
@@ -338,7 +379,8 @@ func TestTheScenarioHashIsOfWhatDecidesEpisodes(t *testing.T) {
 	}
 	seen := map[string]string{base: "the base"}
 	for _, p := range []wire.Pair{
-		{Key: "reward", Value: "wait"}, {Key: "split", Value: "test"}, {Key: "trace.seed", Value: int64(2)}, {Key: "gamma", Value: 0.5},
+		{Key: "reward", Value: "wait"}, {Key: "split", Value: "test"}, {Key: "trace.seed", Value: int64(2)},
+		{Key: "gamma", Value: 0.5},
 		{Key: "trace.synth.work", Value: 2.0}, {Key: "max_gpus", Value: int64(4)}, {Key: "trace.mix", Value: "topdrl-cnn"},
 	} {
 		sha := makeEnvs(t, r, jobselect.ID, smallKwargs(p), 1).SHA
@@ -457,7 +499,8 @@ func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
 }
 
 // getWorld returns a world of c and ends its use.
-func getWorld(ctx context.Context, c *worldCache, key string, load func(context.Context) (*World, error)) (*World, error) {
+func getWorld(ctx context.Context, c *worldCache, key string, load func(context.Context) (*World, error)) (*World,
+	error) {
 	w, leave, err := c.use(ctx, key, func(ctx context.Context, _ *budget.Account) (*World, error) { return load(ctx) })
 	if err == nil {
 		leave()
@@ -499,7 +542,8 @@ func TestWorkloadsAreMadeOnceAndDroppedByLastUse(t *testing.T) {
 	// One that is larger than all the room is kept until the next one comes.
 	huge := newWorldCache(0)
 	for range 2 {
-		if _, err := getWorld(context.Background(), huge, "x", func(context.Context) (*World, error) { return &World{bytes: 1}, nil }); err != nil {
+		if _, err := getWorld(context.Background(), huge, "x",
+			func(context.Context) (*World, error) { return &World{bytes: 1}, nil }); err != nil {
 			t.Error(err)
 		}
 	}
@@ -512,7 +556,8 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	c := newWorldCache(1000)
 	boom := errors.New("boom")
 	for range 2 {
-		if _, err := getWorld(context.Background(), c, "a", func(context.Context) (*World, error) { return nil, boom }); !errors.Is(err, boom) {
+		if _, err := getWorld(context.Background(), c, "a",
+			func(context.Context) (*World, error) { return nil, boom }); !errors.Is(err, boom) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -532,7 +577,8 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	})
 	<-begun
 	wg.Go(func() {
-		w, err := getWorld(context.Background(), c, "a", func(context.Context) (*World, error) { return &World{bytes: 7}, nil })
+		w, err := getWorld(context.Background(), c, "a",
+			func(context.Context) (*World, error) { return &World{bytes: 7}, nil })
 		if err != nil || w.bytes != 7 {
 			t.Errorf("the second: %v, %v", w, err)
 		}

@@ -11,7 +11,8 @@ import (
 	"clustergym/internal/rng"
 )
 
-// The row that a legal action stands for is filled, by the column that its field names. Some rows of the episodes are empty.
+// The row that a legal action stands for is filled, by the column that its field names. Some rows of the episodes are
+// empty.
 func TestLegalActionsStandForFilledRows(t *testing.T) {
 	r := registry(t, nil)
 	for _, c := range []struct {

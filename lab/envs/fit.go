@@ -32,11 +32,13 @@ type Choice struct {
 	Why    string
 }
 
-// Fit loads the workload of a simulated environment and returns a copy of the settings in which the sizes that given does
-// not name, as "env.window", follow from it: max_gpus is the largest gang that fits the cluster, window and warm give every part
-// windows and are not larger than those of s. Estimates of the trace become those of history where jobs have none, and jobs without
-// the model that the environment needs get one of its mix, which a Choice of trace.mix names. Faults are *fault.Mistakes.
-func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t workload.TraceConfig, given func(key string) bool) (Settings, *World, []Choice, error) {
+// Fit loads the workload of a simulated environment and returns a copy of the settings in which the sizes that given
+// does not name, as "env.window", follow from it: max_gpus is the largest gang that fits the cluster, window and warm
+// give every part windows and are not larger than those of s. Estimates of the trace become those of history where jobs
+// have none, and jobs without the model that the environment needs get one of its mix, which a Choice of trace.mix
+// names. Faults are *fault.Mistakes.
+func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t workload.TraceConfig,
+	given func(key string) bool) (Settings, *World, []Choice, error) {
 	spec, err := workload.ClusterSpec(clusterName)
 	if err != nil {
 		return nil, nil, nil, err
@@ -137,7 +139,8 @@ func inEnv(given func(key string) bool) func(key string) bool {
 	}
 }
 
-// unknown says why estimates of the trace cannot be those of s: jobs of it have none. "" = they can be, or s has others.
+// unknown says why estimates of the trace cannot be those of s: jobs of it have none. "" = they can be, or s has
+// others.
 func (d *Descriptor) unknown(s Settings, jobs []traces.Job, file string) string {
 	if d.Cut(s).Estimates.Mode != sim.EstimateTrace {
 		return ""
@@ -146,7 +149,8 @@ func (d *Descriptor) unknown(s Settings, jobs []traces.Job, file string) string 
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s have no estimate, so run times are forecast from the jobs that have ended", jobsOf(n, len(jobs)), file)
+	return fmt.Sprintf("%s of %s have no estimate, so run times are forecast from the jobs that have ended",
+		jobsOf(n, len(jobs)), file)
 }
 
 // modelless returns the number of jobs whose model lacks what the settings require.

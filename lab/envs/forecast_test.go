@@ -91,8 +91,8 @@ func without(spec env.Spec, obs []float32, cols []columns) (old, news []float32)
 	return old, news
 }
 
-// Forecasts add numbers to observations and change nothing else: not the other numbers, rewards, masks, pictures or texts.
-// The numbers are in bounds, say something where anything is known, and are restored by a snapshot.
+// Forecasts add numbers to observations and change nothing else: not the other numbers, rewards, masks, pictures or
+// texts. The numbers are in bounds, say something where anything is known, and are restored by a snapshot.
 func TestForecastsOnlyAddToObservations(t *testing.T) {
 	if raced.On {
 		t.Skip("one goroutine plays all of it; make unit runs this test")
@@ -108,8 +108,10 @@ func TestForecastsOnlyAddToObservations(t *testing.T) {
 			off := makeEnvs(t, r, d.ID, forecastKwargs(d.ID, estimates, "off"), 1).Envs[0]
 			on := makeEnvs(t, r, d.ID, forecastKwargs(d.ID, estimates, "on"), 1).Envs[0]
 			auto := makeEnvs(t, r, d.ID, forecastKwargs(d.ID, estimates, "auto"), 1).Envs[0]
-			if (auto.Spec().ObsLen() == on.Spec().ObsLen()) != causal || (auto.Spec().ObsLen() == off.Spec().ObsLen()) == causal {
-				t.Errorf("%s, estimates %s: %d numbers, with forecasts %d, without %d", d.ID, estimates, auto.Spec().ObsLen(), on.Spec().ObsLen(), off.Spec().ObsLen())
+			if (auto.Spec().ObsLen() == on.Spec().ObsLen()) != causal ||
+				(auto.Spec().ObsLen() == off.Spec().ObsLen()) == causal {
+				t.Errorf("%s, estimates %s: %d numbers, with forecasts %d, without %d", d.ID, estimates, auto.Spec().ObsLen(),
+					on.Spec().ObsLen(), off.Spec().ObsLen())
 			}
 			cols := added(t, off.Spec(), on.Spec())
 			if len(cols) == 0 {
@@ -132,7 +134,8 @@ func TestForecastsOnlyAddToObservations(t *testing.T) {
 						t.Fatalf("seed %d, estimates %s: %v", seed, estimates, err)
 					}
 					old, news := without(on.Spec(), b.Obs, cols)
-					if !slices.Equal(old, a.Obs) || a.Kind != b.Kind || a.Reward != b.Reward || a.Elapsed != b.Elapsed || !slices.Equal(a.Mask, b.Mask) {
+					if !slices.Equal(old, a.Obs) || a.Kind != b.Kind || a.Reward != b.Reward || a.Elapsed != b.Elapsed ||
+						!slices.Equal(a.Mask, b.Mask) {
 						t.Fatalf("seed %d, %s, estimates %s: step %d differs with forecasts", seed, d.ID, estimates, step)
 					}
 					some = some || slices.ContainsFunc(news, func(x float32) bool { return x > 0 })

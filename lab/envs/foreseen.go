@@ -10,8 +10,8 @@ import (
 	"clustergym/traces"
 )
 
-// foreseen are windows with predictors of run times, which know what had ended before an episode. What makes them is made
-// when it is first asked for, and shared by all environments.
+// foreseen are windows with predictors of run times, which know what had ended before an episode. What makes them is
+// made when it is first asked for, and shared by all environments.
 type foreseen struct {
 	*traces.Windows
 	model *predictors.Model // of gbdt:FILE, by the name that the settings give it; nil = none

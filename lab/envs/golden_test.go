@@ -53,8 +53,8 @@ func golden(t *testing.T, name string, lines []string) {
 	}
 }
 
-// Scenario hashes decide whether remote and resumed runs have the same episodes, so they never change for equal arguments.
-// Spaces, episodes, rewards and snapshots do not change under one id either.
+// Scenario hashes decide whether remote and resumed runs have the same episodes, so they never change for equal
+// arguments. Spaces, episodes, rewards and snapshots do not change under one id either.
 func TestScenariosKeepTheirHashesAndEpisodes(t *testing.T) {
 	small := wire.Map{
 		{Key: "window", Value: int64(16)}, {Key: "cluster", Value: "2x4"},
@@ -81,15 +81,26 @@ func TestScenariosKeepTheirHashesAndEpisodes(t *testing.T) {
 		{"blind", jobselect.ID, smallKwargs(pair{Key: "estimates", Value: "none"}, pair{Key: "slots", Value: "oldest"})},
 		{"test", jobselect.ID, smallKwargs(pair{Key: "split", Value: "test"})},
 		{"tree", "GPUPick-v1", with(small, pair{Key: "idle", Value: true})},
-		{"preempt", jobselect.ID, smallKwargs(pair{Key: "preempt", Value: true}, pair{Key: "images", Value: false}, pair{Key: "running", Value: int64(6)}, pair{Key: "checkpoint", Value: "10s"}, pair{Key: "restart", Value: "20s"})},
-		{"history", jobselect.ID, smallKwargs(pair{Key: "estimates", Value: "history"}, pair{Key: "relative", Value: "auto"})},
+		{"preempt", jobselect.ID, smallKwargs(pair{Key: "preempt", Value: true}, pair{Key: "images", Value: false},
+			pair{Key: "running", Value: int64(6)}, pair{Key: "checkpoint", Value: "10s"}, pair{Key: "restart", Value: "20s"})},
+		{"history", jobselect.ID, smallKwargs(pair{Key: "estimates", Value: "history"},
+			pair{Key: "relative", Value: "auto"})},
 		{"rated", "GPUPick-v1", with(small, pair{Key: "table", Value: true})},
-		{"peer", queuerank.ID, wire.Map{{Key: "window", Value: int64(32)}, {Key: "peer", Value: true}, {Key: "reward", Value: "minus"}}},
-		{"rltune", queuerank.ID, wire.Map{{Key: "window", Value: int64(24)}, {Key: "rltune", Value: "programme"}, {Key: "base", Value: "sjf"}, {Key: "estimates", Value: "exact"}, {Key: "metric", Value: "wait"}, {Key: "cluster", Value: "4x8"}, {Key: "trace", Value: wire.Map{{Key: "synth", Value: wire.Map{{Key: "profile", Value: "philly"}, {Key: "procs", Value: int64(0)}, {Key: "jobs", Value: int64(400)}}}}}}},
-		{"easy", queuerank.ID, with(wire.Map{{Key: "window", Value: int64(32)}}, pair{Key: "backfill", Value: "easy"}, pair{Key: "reward", Value: "dense"})},
+		{"peer", queuerank.ID, wire.Map{{Key: "window", Value: int64(32)}, {Key: "peer", Value: true},
+			{Key: "reward", Value: "minus"}}},
+		{"rltune", queuerank.ID, wire.Map{{Key: "window", Value: int64(24)}, {Key: "rltune", Value: "programme"},
+			{Key: "base", Value: "sjf"}, {Key: "estimates", Value: "exact"}, {Key: "metric", Value: "wait"},
+			{Key: "cluster", Value: "4x8"},
+			{Key: "trace",
+				Value: wire.Map{{Key: "synth",
+					Value: wire.Map{{Key: "profile", Value: "philly"}, {Key: "procs", Value: int64(0)},
+						{Key: "jobs", Value: int64(400)}}}}}}},
+		{"easy", queuerank.ID, with(wire.Map{{Key: "window", Value: int64(32)}}, pair{Key: "backfill", Value: "easy"},
+			pair{Key: "reward", Value: "dense"})},
 		{"hold", policymix.ID, with(small, pair{Key: "warm", Value: int64(8)}, pair{Key: "hold", Value: "30m"})},
 		{"relative", delayoffer.ID, wire.Map{{Key: "window", Value: int64(16)}, {Key: "relative", Value: true}}},
-		{"makespan", "DAGPlace-v1", wire.Map{{Key: "tasks", Value: int64(20)}, {Key: "gpus", Value: int64(6)}, {Key: "reward", Value: "makespan"}}},
+		{"makespan", "DAGPlace-v1", wire.Map{{Key: "tasks", Value: int64(20)}, {Key: "gpus", Value: int64(6)},
+			{Key: "reward", Value: "makespan"}}},
 		{"few", "WorkerPlace-v1", wire.Map{{Key: "jobs", Value: int64(8)}, {Key: "servers", Value: int64(3)}}},
 	} {
 		cases = append(cases, struct {
@@ -101,7 +112,8 @@ func TestScenariosKeepTheirHashesAndEpisodes(t *testing.T) {
 	var lines []string
 	for _, c := range cases {
 		m := makeEnvs(t, r, c.id, c.kwargs, 1)
-		lines = append(lines, fmt.Sprintf("%s scenario %s", c.name, m.SHA), fmt.Sprintf("%s episode %s", c.name, episodeDigest(t, m.Envs[0])))
+		lines = append(lines, fmt.Sprintf("%s scenario %s", c.name, m.SHA),
+			fmt.Sprintf("%s episode %s", c.name, episodeDigest(t, m.Envs[0])))
 	}
 	golden(t, "golden_scenarios.txt", lines)
 }
@@ -112,7 +124,9 @@ func episodeDigest(t *testing.T, e env.Env) string {
 	h := sha256.New()
 	spec := e.Spec()
 	// The hashes are older than the fields Group, Filled, Critic and Metric, which change no episode.
-	fmt.Fprintf(h, "%s\n", regexp.MustCompile(` (Group:\d+|Filled:\d+|Critic:(true|false)|Metric:(true|false))`).ReplaceAllString(fmt.Sprintf("%+v", spec), ""))
+	fmt.Fprintf(h, "%s\n",
+		regexp.MustCompile(` (Group:\d+|Filled:\d+|Critic:(true|false)|Metric:(true|false))`).ReplaceAllString(
+			fmt.Sprintf("%+v", spec), ""))
 	playInto(t, h, e)
 	return hex.EncodeToString(h.Sum(nil))
 }
@@ -191,11 +205,16 @@ func TestOlderFormsKeepTheirScenarios(t *testing.T) {
 		key, older pair
 		more       wire.Map
 	}{
-		{"RLScheduler-v1", pair{Key: "filter", Value: true}, pair{Key: "peer", Value: true}, wire.Map{{Key: "filter", Value: true}}},
-		{"RLTune-v1", pair{Key: "placement", Value: "first"}, pair{Key: "rltune", Value: "first"}, wire.Map{{Key: "cluster", Value: "4x8"}, {Key: "estimates", Value: "exact"}}},
-		{"RLTune-v1", pair{Key: "base", Value: "wfp3"}, pair{Key: "rltune", Value: "programme"}, wire.Map{{Key: "base", Value: "wfp3"}, {Key: "cluster", Value: "4x8"}, {Key: "estimates", Value: "exact"}}},
+		{"RLScheduler-v1", pair{Key: "filter", Value: true}, pair{Key: "peer", Value: true},
+			wire.Map{{Key: "filter", Value: true}}},
+		{"RLTune-v1", pair{Key: "placement", Value: "first"}, pair{Key: "rltune", Value: "first"},
+			wire.Map{{Key: "cluster", Value: "4x8"}, {Key: "estimates", Value: "exact"}}},
+		{"RLTune-v1", pair{Key: "base", Value: "wfp3"}, pair{Key: "rltune", Value: "programme"},
+			wire.Map{{Key: "base", Value: "wfp3"}, {Key: "cluster", Value: "4x8"}, {Key: "estimates", Value: "exact"}}},
 	} {
-		trace := wire.Map{{Key: "synth", Value: wire.Map{{Key: "profile", Value: "philly"}, {Key: "procs", Value: int64(0)}, {Key: "jobs", Value: int64(400)}}}}
+		trace := wire.Map{{Key: "synth",
+			Value: wire.Map{{Key: "profile", Value: "philly"}, {Key: "procs", Value: int64(0)},
+				{Key: "jobs", Value: int64(400)}}}}
 		if c.id == "RLScheduler-v1" {
 			trace = wire.Map{{Key: "seed", Value: int64(3)}}
 		}

@@ -58,8 +58,8 @@ func watch(t *testing.T, e sched.Arena, window int) (all []seen, done ends) {
 	}
 }
 
-// With causal estimates nothing that an agent sees depends on how long jobs run that have not ended: neither those of the
-// episode, nor those of the trace that still run when it begins, nor any that come later.
+// With causal estimates nothing that an agent sees depends on how long jobs run that have not ended: neither those of
+// the episode, nor those of the trace that still run when it begins, nor any that come later.
 func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 	if raced.On {
 		t.Skip("one goroutine plays all of it; make unit runs this test")
@@ -70,7 +70,8 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 	worlds := map[string]opener{
 		jobselect.ID: func(jobs []traces.Job, estimates string) (sched.Arena, sched.Windows) {
 			cfg := jobselect.DefaultConfig()
-			cfg.Window, cfg.Warm, cfg.Visible, cfg.MaxGPUs, cfg.Load, cfg.Estimates = 40, 20, 6, 4, 0, sim.MustEstimates(estimates)
+			cfg.Window, cfg.Warm, cfg.Visible, cfg.MaxGPUs, cfg.Load, cfg.Estimates = 40, 20, 6, 4, 0,
+				sim.MustEstimates(estimates)
 			w, err := jobselect.NewWorkload(cfg, spec, jobs)
 			if err != nil {
 				t.Fatal(err)
@@ -105,8 +106,10 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 				for i := range jobs {
 					at += time.Duration(r.IntN(60)) * time.Second
 					jobs[i] = traces.Job{
-						ID: fmt.Sprint("j", i), Submit: at, Work: time.Duration(1+r.IntN(20)*r.IntN(20)) * 5 * time.Second, GPUs: 1 << r.IntN(3), GPUMilli: 1000,
-						User: fmt.Sprint("u", r.IntN(5)), VC: fmt.Sprint("v", r.IntN(2)), Name: fmt.Sprint("n", r.IntN(3)),
+						ID: fmt.Sprint("j",
+							i), Submit: at, Work: time.Duration(1+r.IntN(20)*r.IntN(20)) * 5 * time.Second, GPUs: 1 << r.IntN(3),
+						GPUMilli: 1000,
+						User:     fmt.Sprint("u", r.IntN(5)), VC: fmt.Sprint("v", r.IntN(2)), Name: fmt.Sprint("n", r.IntN(3)),
 					}
 				}
 				quarter, add := 1+r.IntN(3), make([]time.Duration, len(jobs))
@@ -140,9 +143,11 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 						if want[i].now > cut {
 							break
 						}
-						same := i < len(got) && slices.Equal(got[i].obs, want[i].obs) && slices.Equal(got[i].mask, want[i].mask) && got[i].now == want[i].now
+						same := i < len(got) && slices.Equal(got[i].obs,
+							want[i].obs) && slices.Equal(got[i].mask, want[i].mask) && got[i].now == want[i].now
 						if hidden && !same {
-							t.Fatalf("drawn world %d, %s: at %v, before %v, the agent sees how long jobs will run", k, estimates, want[i].now, cut)
+							t.Fatalf("drawn world %d, %s: at %v, before %v, the agent sees how long jobs will run", k, estimates,
+								want[i].now, cut)
 						} else if !same {
 							told++
 							break

@@ -29,16 +29,19 @@ var (
 )
 
 // The property test does not draw keys that name files of the server, nor presets, which other tests open.
-var undrawn = []string{"trace.file", "trace.format", "trace.columns", "trace.delimiter", "trace.profiles", "trace.reference", "preset"}
+var undrawn = []string{"trace.file", "trace.format", "trace.columns", "trace.delimiter", "trace.profiles",
+	"trace.reference", "preset"}
 
 // sizes are the largest values that tests draw for keys that cost memory and time.
 var sizes = map[string]float64{
-	"window": 40, "warm": 30, "visible": 32, "max_gpus": 64, "cpus": 64, "tasks": 60, "gpus": 24, "servers": 6, "slots": 24, "jobs": 20, "limit": 60,
-	"trace.synth.jobs": 900, "trace.jobs": 900, "trace.skip": 900, "trace.synth.max_gpus": 64, "trace.synth.procs": 256, "degree": 20,
+	"window": 40, "warm": 30, "visible": 32, "max_gpus": 64, "cpus": 64, "tasks": 60, "gpus": 24, "servers": 6,
+	"slots": 24, "jobs": 20, "limit": 60,
+	"trace.synth.jobs": 900, "trace.jobs": 900, "trace.skip": 900, "trace.synth.max_gpus": 64, "trace.synth.procs": 256,
+	"degree": 20,
 }
 
-// cheap are the least values that tests draw for keys of which less costs time: leases are points of the simulation. Alone,
-// such a key is tried at its least legal value too.
+// cheap are the least values that tests draw for keys of which less costs time: leases are points of the simulation.
+// Alone, such a key is tried at its least legal value too.
 var cheap = map[string]float64{"lease": 1200}
 
 var clusters = []string{"1x8", "2x4", "3x8", "pool:16", "pool:256", "swf-128", "dally:2x2", "dally-slow", "4x1"}
@@ -56,7 +59,8 @@ type legal struct {
 const numberWords = `(-?[0-9.]+)`
 
 var (
-	fromTo  = regexp.MustCompile(`^(even, |0, or |leases, )?` + numberWords + ` to ` + numberWords + `(, and what the server takes|; 0 = .*)?$`)
+	fromTo = regexp.MustCompile(`^(even, |0, or |leases, )?` + numberWords + ` to ` + numberWords +
+		`(, and what the server takes|; 0 = .*)?$`)
 	orMore  = regexp.MustCompile(`^` + numberWords + ` or more(; 0 = .*)?$`)
 	aTime   = regexp.MustCompile(`^a time(?: above (\w+)| of (\w+) or more|; 0s = none)$`)
 	times   = regexp.MustCompile(`^(\w+) up to (\w+)(?:[,;] .*)?$`)
@@ -87,7 +91,8 @@ func legalOf(k Kwarg) (legal, error) {
 		l.names = clusters
 		return l, nil
 	case k.Type == "string":
-		text := strings.NewReplacer(", or nothing", ", nothing", "; ", ", ", " or ", ", ", "noisy:SIGMA", "noisy:0.5").Replace(k.Want)
+		text := strings.NewReplacer(", or nothing", ", nothing", "; ", ", ", " or ", ", ", "noisy:SIGMA",
+			"noisy:0.5").Replace(k.Want)
 		for _, s := range strings.Split(text, ", ") {
 			switch s {
 			case "…", "on counters":
@@ -229,7 +234,8 @@ func (p *player) request(op string, fields wire.Map) wire.Map {
 	p.t.Helper()
 	p.id++
 	w := wire.NewWriter(wire.Ext)
-	w.Value(append(wire.Map{{Key: "op", Value: op}, {Key: "id", Value: int64(p.id)}, {Key: "h", Value: int64(1)}}, fields...))
+	w.Value(append(wire.Map{{Key: "op", Value: op}, {Key: "id", Value: int64(p.id)}, {Key: "h", Value: int64(1)}},
+		fields...))
 	m, err := wire.Decode(w.Bytes(), wire.Ext, wire.DefaultLimits())
 	if err != nil {
 		p.t.Fatal(err)
@@ -250,15 +256,19 @@ func (p *player) reply(w *wire.Writer) wire.Map {
 func (p *player) open(id, mode string, n int, kwargs wire.Map) *wire.Error {
 	p.t.Helper()
 	w := wire.NewWriter(wire.Ext)
-	o := &handle.Opening{H: 1, Key: handle.NewKeys(func() []byte { return make([]byte, 32) }), Log: slog.New(slog.DiscardHandler)}
+	o := &handle.Opening{H: 1, Key: handle.NewKeys(func() []byte { return make([]byte, 32) }),
+		Log: slog.New(slog.DiscardHandler)}
 	o.Req = p.request(wire.OpOpen, wire.Map{
-		{Key: "env", Value: id}, {Key: "n", Value: int64(n)}, {Key: "kwargs", Value: kwargs}, {Key: "autoreset", Value: mode}, {Key: "obs", Value: "flat"},
+		{Key: "env", Value: id}, {Key: "n", Value: int64(n)}, {Key: "kwargs", Value: kwargs}, {Key: "autoreset", Value: mode},
+		{Key: "obs", Value: "flat"},
 	})
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
-	h, err := handle.Open(ctx, p.f, handle.Limits{MaxEnvs: 64, MaxFrameIn: 16 << 20, MaxFrameOut: 64 << 20, Workers: 1}, o, w)
+	h, err := handle.Open(ctx, p.f, handle.Limits{MaxEnvs: 64, MaxFrameIn: 16 << 20, MaxFrameOut: 64 << 20, Workers: 1}, o,
+		w)
 	var e *wire.Error
-	if errors.As(err, &e) && (e.Code == wire.BadKwargs || e.Code == wire.Capacity || e.Code == wire.TooLarge) && !strings.Contains(e.Error(), "\n") {
+	if errors.As(err, &e) && (e.Code == wire.BadKwargs || e.Code == wire.Capacity || e.Code == wire.TooLarge) &&
+		!strings.Contains(e.Error(), "\n") {
 		return e
 	}
 	if err != nil {
@@ -325,7 +335,8 @@ func (p *player) within(op string, v any) {
 	bound := func(b []float64, i int) float64 { return b[i%len(b)] }
 	for i := range a.Len() {
 		if x := a.Float(i); !(x >= bound(p.obs.Low, i%each) && x <= bound(p.obs.High, i%each)) {
-			p.t.Fatalf("%s: element %d of the observation is %v, want %v to %v", op, i%each, x, bound(p.obs.Low, i%each), bound(p.obs.High, i%each))
+			p.t.Fatalf("%s: element %d of the observation is %v, want %v to %v", op, i%each, x, bound(p.obs.Low, i%each),
+				bound(p.obs.High, i%each))
 		}
 	}
 }
@@ -462,7 +473,8 @@ func arguments(t *testing.T, id string) []legal {
 func small(all []legal) wire.Map {
 	var m wire.Map
 	for _, p := range []wire.Pair{
-		{Key: "window", Value: int64(10)}, {Key: "warm", Value: int64(5)}, {Key: "tasks", Value: int64(12)}, {Key: "jobs", Value: int64(4)},
+		{Key: "window", Value: int64(10)}, {Key: "warm", Value: int64(5)}, {Key: "tasks", Value: int64(12)},
+		{Key: "jobs", Value: int64(4)},
 		{Key: "trace.synth.jobs", Value: int64(900)}, {Key: "lease", Value: "1h"},
 	} {
 		if slices.ContainsFunc(all, func(l legal) bool { return l.Name == p.Key }) {
@@ -496,8 +508,8 @@ func complete(kwargs wire.Map) wire.Map {
 
 var modes = []string{"next_step", "same_step", "disabled"}
 
-// Arguments that an environment describes as legal are refused at open in one sentence, or every later reset and every legal
-// action succeeds: with and without seeds, in every mode of autoreset, in every window.
+// Arguments that an environment describes as legal are refused at open in one sentence, or every later reset and every
+// legal action succeeds: with and without seeds, in every mode of autoreset, in every window.
 func TestLegalArgumentsNeverFail(t *testing.T) {
 	if raced.On {
 		t.Skip("one goroutine plays all of it; make unit runs this test")

@@ -34,7 +34,8 @@ var scheduling = []*Descriptor{
 		Trace:   workload.DefaultTraceConfig,
 		whyMost: "the observation grows with env.max_gpus × env.visible",
 		Rules:   rules(jobselect.Rules(), jobselect.NewRule),
-		Rivals: append([]string{"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip", "srtf+skip"},
+		Rivals: append([]string{"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip",
+			"srtf+skip"},
 			policyname.Rules("random", "random-start", "fifo", "sjf", "area")...),
 		StopRivals: append([]string{
 			"fifo+skip", "smallest+skip", "sjf+skip", "area+skip",
@@ -107,12 +108,13 @@ var scheduling = []*Descriptor{
 		whyMost: "a window of larger gangs may take more than env.max_steps picks",
 		Rules:   rules(gpupick.Rules(), gpupick.NewRule),
 		Rivals:  slots(gpupick.Rules()),
-		Metric: Metric{Key: "comm_cost", Title: "mean communication cost", Of: func(_ *metrics.Summary, info []float64) float64 {
-			if info == nil {
-				return math.NaN()
-			}
-			return info[gpupick.InfoCost]
-		}},
+		Metric: Metric{Key: "comm_cost", Title: "mean communication cost",
+			Of: func(_ *metrics.Summary, info []float64) float64 {
+				if info == nil {
+					return math.NaN()
+				}
+				return info[gpupick.InfoCost]
+			}},
 	}, settings[gpupick.Config]{
 		defaults: gpupick.DefaultConfig,
 		cut: func(c *gpupick.Config) sched.Taken {
@@ -239,9 +241,10 @@ var planning = []*Descriptor{
 		Rules:    rules(dagplace.Rules(), dagplace.NewRule),
 		Planners: dagPlanners(),
 		Rivals:   append([]string{"heft", "peft", "cpop"}, policyname.Rules("random", "first-free", "greedy-hope", "eft")...),
-		Metric: Metric{Key: "makespan_over_heft", Title: "makespan / HEFT's", Of: func(_ *metrics.Summary, info []float64) float64 {
-			return info[dagplace.InfoMakespan] / info[dagplace.InfoLeader]
-		}},
+		Metric: Metric{Key: "makespan_over_heft", Title: "makespan / HEFT's",
+			Of: func(_ *metrics.Summary, info []float64) float64 {
+				return info[dagplace.InfoMakespan] / info[dagplace.InfoLeader]
+			}},
 	}, settings[dagplace.Config]{
 		defaults: dagplace.DefaultConfig,
 		open: func(c dagplace.Config, src *Source, part traces.Part) (env.Env, error) {
@@ -258,7 +261,8 @@ var planning = []*Descriptor{
 		Trace:  workload.DefaultTraceConfig,
 		Rules:  rules(workerplace.Rules(), workerplace.NewRule),
 		Rivals: slots(workerplace.Rules()),
-		Metric: Metric{Key: "jct_s", Title: "mean JCT", Unit: "s", Of: func(_ *metrics.Summary, info []float64) float64 { return info[workerplace.InfoJCT] }},
+		Metric: Metric{Key: "jct_s", Title: "mean JCT", Unit: "s",
+			Of: func(_ *metrics.Summary, info []float64) float64 { return info[workerplace.InfoJCT] }},
 	}, settings[workerplace.Config]{
 		defaults: workerplace.DefaultConfig,
 		open: func(c workerplace.Config, src *Source, part traces.Part) (env.Env, error) {
@@ -285,8 +289,8 @@ func problems() []*Descriptor {
 	return all
 }
 
-// judged returns the configuration without the settings that make training easier: contested windows, relative rewards, and
-// limits on episodes. Comparisons are undiscounted and play windows until their last job ends, as heuristics do.
+// judged returns the configuration without the settings that make training easier: contested windows, relative rewards,
+// and limits on episodes. Comparisons are undiscounted and play windows until their last job ends, as heuristics do.
 func judged(c sched.Config) sched.Config {
 	c.Gamma, c.Contested, c.Relative, c.Horizon, c.MaxSteps = 1, false, "", 0, 0
 	return c

@@ -51,8 +51,8 @@ func (d *Descriptor) ownSteps(spec env.Spec) float64 {
 	return bytes
 }
 
-// StepBytes returns the bytes of the time steps of one environment in a vector: the batches before and after a step, final
-// observations, and the environment's own.
+// StepBytes returns the bytes of the time steps of one environment in a vector: the batches before and after a step,
+// final observations, and the environment's own.
 func StepBytes(spec env.Spec) float64 {
 	return 6 * (4*float64(spec.ObsLen()) + float64(spec.MaskLen()))
 }
@@ -70,8 +70,8 @@ func queueBytes(jobs int, base bool, x Extent) float64 {
 	return bytes
 }
 
-// forecastBytes returns the bytes of what is forecast of the given number of jobs: of the predictors, one for each simulator,
-// and of the forecasts in observations.
+// forecastBytes returns the bytes of what is forecast of the given number of jobs: of the predictors, one for each
+// simulator, and of the forecasts in observations.
 func forecastBytes(est sim.Estimates, f sched.Forecast, jobs, simulators int) float64 {
 	bytes := 0.0
 	if !est.Causal() {
@@ -100,8 +100,8 @@ func windowBytes(c *sched.Config, x Extent) float64 {
 	return queueBytes(jobs, base, x) + forecastBytes(c.Estimates, c.Forecast, jobs, simulators(base))
 }
 
-// dagPlaceBytes counts a run time for each task on each processor, the plans, the edges, and the bandwidths of links that
-// are drawn one by one.
+// dagPlaceBytes counts a run time for each task on each processor, the plans, the edges, and the bandwidths of links
+// that are drawn one by one.
 func dagPlaceBytes(c *dagplace.Config, x Extent) float64 {
 	n, m, degree := float64(max(c.Tasks, x.Tasks)), float64(max(c.GPUs, x.Procs)), c.Degree
 	if c.Vary {

@@ -29,8 +29,8 @@ func heapInUse() float64 {
 	return float64(ms.HeapAlloc)
 }
 
-// measured returns the bytes that n environments of m hold on average after an episode each of random play, of at most so
-// many steps.
+// measured returns the bytes that n environments of m hold on average after an episode each of random play, of at most
+// so many steps.
 func measured(t *testing.T, m *Made, steps int) float64 {
 	t.Helper()
 	spec := m.Envs[0].Spec()
@@ -111,35 +111,54 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 	const large = "300x8"
 	grid := map[string][]setting{
 		jobselect.ID: {
-			{nil, 4}, {kw("window", 8, "warm", 0), 32}, {kw("window", 800), 1}, {kw("cluster", large), 1}, {kw("cluster", "1000x1"), 1}, {kw("cluster", "20x80"), 1},
-			{kw("cluster", "pool:512"), 2}, {kw("relative", "sjf", "window", 800), 1}, {kw("relative", "auto", "cluster", large), 1},
-			{kw("contested", true), 2}, {kw("comm", "tree", "placement", "closest-c"), 2}, {kw("visible", 1024), 1}, {kw("max_gpus", 1024, "visible", 256, "cluster", large), 1},
+			{nil, 4}, {kw("window", 8, "warm", 0), 32}, {kw("window", 800), 1}, {kw("cluster", large), 1}, {kw("cluster",
+				"1000x1"), 1}, {kw("cluster", "20x80"), 1},
+			{kw("cluster", "pool:512"), 2}, {kw("relative", "sjf", "window", 800), 1},
+			{kw("relative", "auto", "cluster", large), 1},
+			{kw("contested", true), 2}, {kw("comm", "tree", "placement", "closest-c"), 2}, {kw("visible", 1024), 1},
+			{kw("max_gpus", 1024, "visible", 256, "cluster", large), 1},
 			{kw("estimates", "noisy:0.5"), 2}, {kw("preset", "quickstart"), 2},
-			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800, "relative", "sjf"), 1}, {kw("forecast", "on", "window", 800), 1},
-			{kw("running", 64), 4}, {kw("running", 1024, "window", 800), 1}, {kw("running", 16, "images", false, "cluster", large), 1},
+			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800, "relative", "sjf"), 1}, {kw("forecast",
+				"on", "window", 800), 1},
+			{kw("running", 64), 4}, {kw("running", 1024, "window", 800), 1}, {kw("running", 16, "images", false, "cluster",
+				large), 1},
 		},
-		delayoffer.ID: {{nil, 4}, {kw("window", 8), 32}, {kw("window", 1000), 1}, {kw("cluster", "dally:10x40"), 1}, {kw("relative", true), 2}, {kw("auto", true, "history", 50), 2}, {kw("forecast", "on"), 2}, {kw("estimates", "history"), 2}},
+		delayoffer.ID: {{nil, 4}, {kw("window", 8), 32}, {kw("window", 1000), 1}, {kw("cluster", "dally:10x40"), 1},
+			{kw("relative", true), 2}, {kw("auto", true, "history", 50), 2}, {kw("forecast", "on"), 2},
+			{kw("estimates", "history"), 2}},
 		gpupick.ID: {
-			{nil, 8}, {kw("window", 800), 1}, {kw("cluster", large), 2}, {kw("cluster", "2000x1"), 1}, {kw("cluster", "20x80"), 2}, {kw("idle", true), 8},
-			{kw("estimates", "history"), 8}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window", 800), 1},
+			{nil, 8}, {kw("window", 800), 1}, {kw("cluster", large), 2}, {kw("cluster", "2000x1"), 1},
+			{kw("cluster", "20x80"), 2}, {kw("idle", true), 8},
+			{kw("estimates", "history"), 8}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window",
+				800), 1},
 		},
 		policymix.ID: {
-			{nil, 4}, {kw("window", 800), 1}, {kw("cluster", large), 1}, {kw("cluster", "1000x1"), 1}, {kw("relative", "sjf"), 2}, {kw("contested", true), 2}, {kw("hold", "10m"), 2},
-			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window", 800), 1},
+			{nil, 4}, {kw("window", 800), 1}, {kw("cluster", large), 1}, {kw("cluster", "1000x1"), 1},
+			{kw("relative", "sjf"), 2}, {kw("contested", true), 2}, {kw("hold", "10m"), 2},
+			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window",
+				800), 1},
 		},
 		queuerank.ID: {
-			{nil, 4}, {kw("window", 8), 32}, {kw("window", 800), 1}, {kw("cluster", "pool:100000"), 4}, {kw("cluster", large), 1}, {kw("visible", 4096), 2}, {kw("filter", true), 2},
+			{nil, 4}, {kw("window", 8), 32}, {kw("window", 800), 1}, {kw("cluster", "pool:100000"), 4},
+			{kw("cluster", large), 1}, {kw("visible", 4096), 2}, {kw("filter", true), 2},
 			{kw("reward", "dense"), 2}, {kw("estimates", "noisy:0.5"), 2},
-			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window", 800), 1},
+			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window",
+				800), 1},
 		},
-		rlscheduler.ID: {{nil, 4}, {kw("window", 8), 32}, {kw("window", 800), 1}, {kw("visible", 4096), 2}, {kw("estimates", "history"), 2}, {kw("forecast", "on", "window", 800), 1}},
-		rltune.ID:      {{nil, 4}, {kw("window", 8), 32}, {kw("window", 800), 1}, {kw("cluster", large), 1}, {kw("placement", "first", "backfill", "easy"), 2}, {kw("estimates", "history"), 2}},
+		rlscheduler.ID: {{nil, 4}, {kw("window", 8), 32}, {kw("window", 800), 1}, {kw("visible", 4096), 2},
+			{kw("estimates", "history"), 2}, {kw("forecast", "on", "window", 800), 1}},
+		rltune.ID: {{nil, 4}, {kw("window", 8), 32}, {kw("window", 800), 1}, {kw("cluster", large), 1},
+			{kw("placement", "first", "backfill", "easy"), 2}, {kw("estimates", "history"), 2}},
 		dagplace.ID: {
-			{nil, 8}, {kw("gpus", 2), 32}, {kw("gpus", 2000), 1}, {kw("gpus", 1000, "links", "random"), 1}, {kw("gpus", 1000, "links", "equal"), 1}, {kw("gpus", 10000), 1},
-			{kw("tasks", 1500), 1}, {kw("tasks", 1000, "degree", 50.0), 1}, {kw("tasks", 1000, "gpus", 1000), 1}, {kw("tasks", 1000, "graph", "training"), 2},
-			{kw("tasks", 1000, "graph", "layered", "insertion", true), 2}, {kw("tasks", 1500, "slots", 8), 1}, {kw("tasks", 400, "vary", true), 8}, {kw("tasks", 100, "gpus", 500, "vary", true, "slots", 8), 4},
+			{nil, 8}, {kw("gpus", 2), 32}, {kw("gpus", 2000), 1}, {kw("gpus", 1000, "links", "random"), 1}, {kw("gpus", 1000,
+				"links", "equal"), 1}, {kw("gpus", 10000), 1},
+			{kw("tasks", 1500), 1}, {kw("tasks", 1000, "degree", 50.0), 1}, {kw("tasks", 1000, "gpus", 1000), 1}, {kw("tasks",
+				1000, "graph", "training"), 2},
+			{kw("tasks", 1000, "graph", "layered", "insertion", true), 2}, {kw("tasks", 1500, "slots", 8), 1}, {kw("tasks", 400,
+				"vary", true), 8}, {kw("tasks", 100, "gpus", 500, "vary", true, "slots", 8), 4},
 		},
-		workerplace.ID: {{nil, 16}, {kw("jobs", 1000), 4}, {kw("servers", 1000), 2}, {kw("servers", 1000, "jobs", 500), 1}, {kw("gpus", 64, "slots", 100), 4}},
+		workerplace.ID: {{nil, 16}, {kw("jobs", 1000), 4}, {kw("servers", 1000), 2}, {kw("servers", 1000, "jobs", 500), 1},
+			{kw("gpus", 64, "slots", 100), 4}},
 	}
 	for _, id := range IDs() {
 		r := registry(t, nil) // its workloads leave with it: each measurement collects the garbage of all that is still there
@@ -173,7 +192,8 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 				t.Errorf("%s %v: an environment holds %.0f bytes, and %.0f are reserved for it", id, s.kwargs, got, bound)
 			}
 			if got > 256<<10 && bound > 3*got {
-				t.Errorf("%s %v: an environment holds %.0f bytes, and %.0f are reserved for it, more than three times as many", id, s.kwargs, got, bound)
+				t.Errorf("%s %v: an environment holds %.0f bytes, and %.0f are reserved for it, more than three times as many", id,
+					s.kwargs, got, bound)
 			}
 		}
 	}

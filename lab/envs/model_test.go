@@ -58,7 +58,8 @@ func TestClientsNameModelsByTheRulesForTraces(t *testing.T) {
 	r := registry(t, func(c *RegistryConfig) { c.TraceRoot = dir })
 	kwargs := func(estimates string) wire.Map {
 		return wire.Map{
-			{Key: "trace.file", Value: "jobs.csv"}, {Key: "window", Value: int64(20)}, {Key: "warm", Value: int64(4)}, {Key: "cluster", Value: "2x4"},
+			{Key: "trace.file", Value: "jobs.csv"}, {Key: "window", Value: int64(20)}, {Key: "warm", Value: int64(4)},
+			{Key: "cluster", Value: "2x4"},
 			{Key: "estimates", Value: estimates},
 		}
 	}
@@ -114,7 +115,8 @@ func TestClientsNameModelsByTheRulesForTraces(t *testing.T) {
 	refused(r, "gbdt:../m.bin", "gbdt:../m.bin", "a path below the server's --trace-root")
 	refused(r, "gbdt:.", "the name of an ordinary file")
 	refused(r, "gbdt:jobs.csv", "model jobs.csv: it is no model of gymctl predict fit")
-	refused(r, "gbdt:late.bin", "model late.bin has been fitted to", "validation part", "predict fit until 11h40m0s or earlier")
+	refused(r, "gbdt:late.bin", "model late.bin has been fitted to", "validation part",
+		"predict fit until 11h40m0s or earlier")
 	refused(registry(t, nil), "gbdt:m.bin", "this server reads no files", "--trace-root DIR")
 	refused(own, "gbdt:m.bin", "an absolute path")
 	absolute := kwargs("gbdt:" + filepath.Join(dir, "m.bin"))

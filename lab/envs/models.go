@@ -43,11 +43,13 @@ func ReadModel(file, name string) (Model, error) {
 	return Model{name, file, m}, nil
 }
 
-// Run returns the settings of the run that the model comes from, YAML with the keys of a configuration; "" if it has none.
+// Run returns the settings of the run that the model comes from, YAML with the keys of a configuration; "" if it has
+// none.
 func (m *Model) Run() string { return m.model.Meta(onnx.KeyRun) }
 
-// Policy returns a policy of the model for environments of specification s; a model that does not fit is a *fault.Mistake. Policies
-// share the model. Each has memory of its own, for weights in the order of the kernels and for intermediate results.
+// Policy returns a policy of the model for environments of specification s; a model that does not fit is a
+// *fault.Mistake. Policies share the model. Each has memory of its own, for weights in the order of the kernels and for
+// intermediate results.
 func (m *Model) Policy(s env.Spec) (*ModelPolicy, error) {
 	return m.PolicyContext(context.Background(), s)
 }

@@ -43,7 +43,8 @@ func (r *Registry) cluster(args *Args) (spec cluster.Spec, err error) {
 		}
 	}
 	if gpus, nodes := sizeOf(&spec); max(gpus, nodes) > r.cfg.MaxGPUs {
-		return spec, badKwargs(fault.New("cluster", args.Cluster, fmt.Sprintf("at most %d GPUs or nodes on this server", r.cfg.MaxGPUs)))
+		return spec, badKwargs(fault.New("cluster", args.Cluster,
+			fmt.Sprintf("at most %d GPUs or nodes on this server", r.cfg.MaxGPUs)))
 	}
 	return spec, nil
 }
@@ -60,7 +61,8 @@ func ownCluster(name string) (cluster.Spec, error) {
 	return workload.ClusterSpec(name)
 }
 
-// ownMistake returns err as a mistake of the server's owner, who may see where in a file it is and what is written there.
+// ownMistake returns err as a mistake of the server's owner, who may see where in a file it is and what is written
+// there.
 func ownMistake(err error) error {
 	var e *wire.Error
 	if err == nil || errors.As(err, &e) {
@@ -136,7 +138,8 @@ func plainTree(path string, v any, depth int) (any, error) {
 // some time, two seconds at most, so two changes within it can have one time.
 const fresh = 3 * time.Second
 
-// mostHashed is how many bytes of just changed files are hashed for one request. If there are more, the files are read anew.
+// mostHashed is how many bytes of just changed files are hashed for one request. If there are more, the files are read
+// anew.
 const mostHashed = 64 << 20
 
 // stamp describes the state of a file, or of all files in a folder, so that a changed one is read anew.

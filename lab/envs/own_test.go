@@ -17,7 +17,8 @@ import (
 // racks are the keys of a cluster file as a client sends them.
 func racks(count, gpus any) wire.Map {
 	node := wire.Map{{Key: "count", Value: count}, {Key: "gpus", Value: gpus}}
-	return wire.Map{{Key: "name", Value: "mine"}, {Key: "racks", Value: []any{wire.Map{{Key: "nodes", Value: []any{node}}}}}}
+	return wire.Map{{Key: "name", Value: "mine"},
+		{Key: "racks", Value: []any{wire.Map{{Key: "nodes", Value: []any{node}}}}}}
 }
 
 // jobsFile writes a trace of 400 jobs, which run for work to work+99 seconds, and returns its path.
@@ -39,14 +40,16 @@ func jobsFile(t *testing.T, dir string, work int) string {
 func TestAClusterIsDescribedAsInItsFile(t *testing.T) {
 	r := registry(t, nil)
 	small := func(cluster any) wire.Map {
-		return wire.Map{{Key: "cluster", Value: cluster}, {Key: "window", Value: int64(12)}, {Key: "trace.synth.jobs", Value: int64(400)}}
+		return wire.Map{{Key: "cluster", Value: cluster}, {Key: "window", Value: int64(12)},
+			{Key: "trace.synth.jobs", Value: int64(400)}}
 	}
 	file := filepath.Join(t.TempDir(), "mine.yaml")
 	if err := os.WriteFile(file, []byte("racks: [{nodes: [{count: 2, gpus: 4}]}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	own := registry(t, func(c *RegistryConfig) { c.OwnFiles = true })
-	named, described := makeEnvs(t, own, jobselect.ID, small(file), 1), makeEnvs(t, r, jobselect.ID, small(racks(int64(2), int64(4))), 1)
+	named, described := makeEnvs(t, own, jobselect.ID, small(file),
+		1), makeEnvs(t, r, jobselect.ID, small(racks(int64(2), int64(4))), 1)
 	if named.SHA != described.SHA {
 		t.Errorf("the file has scenario %s, its description %s", named.SHA, described.SHA)
 	}
@@ -93,7 +96,8 @@ func TestTheOwnerOfAServerNamesAnyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if time.Since(st.ModTime()) < fresh {
-		if again := makeEnvs(t, own, jobselect.ID, kwargs(wire.Pair{Key: "trace.file", Value: file}), 1); again.SHA == first.SHA {
+		if again := makeEnvs(t, own, jobselect.ID, kwargs(wire.Pair{Key: "trace.file", Value: file}), 1); again.SHA ==
+			first.SHA {
 			t.Error("a changed file is not read anew")
 		}
 	}

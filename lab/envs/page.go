@@ -46,7 +46,8 @@ func (d *Descriptor) argumentSection(kwargs []Kwarg) string {
 	}
 	var b strings.Builder
 	b.WriteString("\n## Arguments\n\n")
-	b.WriteString("Keys of env in a run's configuration (gymctl train --env " + d.ID + " --set env.KEY=VALUE), arguments of gymctl serve's\nclients.\n\n")
+	b.WriteString("Keys of env in a run's configuration (gymctl train --env " + d.ID +
+		" --set env.KEY=VALUE), arguments of gymctl serve's\nclients.\n\n")
 	kwargTable(&b, kwargs, false)
 	return b.String()
 }
@@ -64,10 +65,13 @@ func (d *Descriptor) workloadSection(kwargs []Kwarg) string {
 	} else {
 		b.WriteString("There is no --cluster. ")
 	}
-	b.WriteString("Without a trace,\nepisodes are generated. Where several environments have the same workload, they share it.\n\n")
+	b.WriteString(
+		"Without a trace,\nepisodes are generated. Where several environments have the same workload, they share it.\n\n")
 	kwargTable(&b, kwargs, true)
 	if d.Simulated() {
-		b.WriteString("\nWith --trace or --cluster, gymctl train and eval choose the sizes among max_gpus, window and warm that are not given;\ngymctl serve's clients get the ones they ask for, or those above.\n")
+		b.WriteString(
+			"\nWith --trace or --cluster, gymctl train and eval choose the sizes among max_gpus, window and warm that are not " +
+				"given;\ngymctl serve's clients get the ones they ask for, or those above.\n")
 	}
 	return b.String()
 }
@@ -93,7 +97,8 @@ func (d *Descriptor) rivalSection() string {
 	}
 	switch {
 	case d.Simulated():
-		b.WriteString("ORDER+ADMISSION is a scheduler over the whole queue (docs/reference/schedulers.md) on the same windows.")
+		b.WriteString(
+			"ORDER+ADMISSION is a scheduler over the whole queue (docs/reference/schedulers.md) on the same windows.")
 	case len(d.Planners) > 0:
 		b.WriteString("A name of one word is a planner that sees the whole graph at once.")
 	}

@@ -7,7 +7,8 @@ import (
 	"clustergym/env"
 )
 
-// Every environment that one can open by name has a drawing of its own size and rate, and every step of an episode shows.
+// Every environment that one can open by name has a drawing of its own size and rate, and every step of an episode
+// shows.
 func TestEveryRegisteredEnvironmentHasPictures(t *testing.T) {
 	r := registry(t, nil)
 	for _, id := range IDs() {

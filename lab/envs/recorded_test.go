@@ -94,7 +94,8 @@ func TestATraceThatAnEnvironmentCannotUseSaysWhatItTakes(t *testing.T) {
 		{workerplace.ID, "graphs/g00.json", []string{"g00.json"}},
 		{workerplace.ID, "graphs", []string{"trace.file", "ordinary file"}},
 	} {
-		_, err := r.Make(t.Context(), c.id, wire.Map{{Key: "trace.file", Value: c.file}, {Key: own[c.id], Value: int64(6)}}, 1)
+		_, err := r.Make(t.Context(), c.id, wire.Map{{Key: "trace.file", Value: c.file}, {Key: own[c.id], Value: int64(6)}},
+			1)
 		var e *wire.Error
 		if !errors.As(err, &e) || e.Code != wire.BadKwargs || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s, %s: %v", c.id, c.file, err)
@@ -108,8 +109,8 @@ func TestATraceThatAnEnvironmentCannotUseSaysWhatItTakes(t *testing.T) {
 	}
 }
 
-// A client maps the columns of a file, as a map or by keys with dots; what it maps wrongly is its mistake, and quotes nothing of
-// the file.
+// A client maps the columns of a file, as a map or by keys with dots; what it maps wrongly is its mistake, and quotes
+// nothing of the file.
 func TestClientsMapColumns(t *testing.T) {
 	dir := t.TempDir()
 	var text strings.Builder
@@ -122,11 +123,17 @@ func TestClientsMapColumns(t *testing.T) {
 	}
 	r := registry(t, func(c *RegistryConfig) { c.TraceRoot = dir })
 	window := wire.Pair{Key: "window", Value: int64(16)}
-	columns := wire.Map{{Key: "submit_time", Value: "Submitted"}, {Key: "duration", Value: "Elapsed"}, {Key: "num_gpu", Value: "Secret"}}
-	a := makeEnvs(t, r, jobselect.ID, wire.Map{window, {Key: "trace", Value: wire.Map{{Key: "file", Value: "export.csv"}, {Key: "columns", Value: columns}}}}, 1)
-	b := makeEnvs(t, r, jobselect.ID, wire.Map{window, {Key: "trace.file", Value: "export.csv"}, {Key: "trace.delimiter", Value: ";"}, {Key: "trace.columns.submit_time", Value: "submitted"},
-		{Key: "trace.columns.duration", Value: "ELAPSED"}, {Key: "trace.columns.num_gpu", Value: "secret"}}, 1)
-	if a.SHA != b.SHA || a.SHA == makeEnvs(t, r, jobselect.ID, wire.Map{window, {Key: "trace.synth.jobs", Value: int64(900)}}, 1).SHA {
+	columns := wire.Map{{Key: "submit_time", Value: "Submitted"}, {Key: "duration", Value: "Elapsed"},
+		{Key: "num_gpu", Value: "Secret"}}
+	a := makeEnvs(t, r, jobselect.ID,
+		wire.Map{window,
+			{Key: "trace", Value: wire.Map{{Key: "file", Value: "export.csv"}, {Key: "columns", Value: columns}}}}, 1)
+	b := makeEnvs(t, r, jobselect.ID,
+		wire.Map{window, {Key: "trace.file", Value: "export.csv"}, {Key: "trace.delimiter", Value: ";"},
+			{Key: "trace.columns.submit_time", Value: "submitted"},
+			{Key: "trace.columns.duration", Value: "ELAPSED"}, {Key: "trace.columns.num_gpu", Value: "secret"}}, 1)
+	if a.SHA != b.SHA || a.SHA ==
+		makeEnvs(t, r, jobselect.ID, wire.Map{window, {Key: "trace.synth.jobs", Value: int64(900)}}, 1).SHA {
 		t.Errorf("scenarios %s and %s", a.SHA, b.SHA)
 	}
 	for want, more := range map[string]wire.Map{
@@ -134,9 +141,11 @@ func TestClientsMapColumns(t *testing.T) {
 		"not one that the format":  {{Key: "trace.columns", Value: columns[:2]}},
 		"columns":                  {{Key: "trace.columns", Value: "Submitted"}},
 	} {
-		_, err := r.Make(t.Context(), jobselect.ID, append(wire.Map{window, {Key: "trace.file", Value: "export.csv"}}, more...), 1)
+		_, err := r.Make(t.Context(), jobselect.ID,
+			append(wire.Map{window, {Key: "trace.file", Value: "export.csv"}}, more...), 1)
 		var e *wire.Error
-		if !errors.As(err, &e) || e.Code != wire.BadKwargs || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Secret") {
+		if !errors.As(err, &e) || e.Code != wire.BadKwargs || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "Secret") {
 			t.Errorf("%v: %v, want %q", more, err, want)
 		}
 	}

@@ -24,8 +24,8 @@ type Info struct {
 	Kwargs []Kwarg // its arguments; empty = none
 }
 
-// Describe describes the environment called id. set may change its arguments from their defaults; nil changes nothing. An
-// unknown id and bad arguments are *fault.Mistakes.
+// Describe describes the environment called id. set may change its arguments from their defaults; nil changes nothing.
+// An unknown id and bad arguments are *fault.Mistakes.
 func Describe(id string, set func(args *Args) error) (*Info, error) {
 	d, err := Lookup(id)
 	if err != nil {
@@ -154,7 +154,8 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 		return nil, &wire.Error{Code: wire.UnknownEnv, Msg: unknownEnv(id).Error()}
 	}
 	if !d.HasSettings() && len(kwargs) > 0 {
-		return nil, &wire.Error{Code: wire.BadKwargs, Msg: fmt.Sprintf("%s has no arguments", id), Got: fmt.Sprintf("%.60q", kwargs[0].Key)}
+		return nil, &wire.Error{Code: wire.BadKwargs, Msg: fmt.Sprintf("%s has no arguments", id),
+			Got: fmt.Sprintf("%.60q", kwargs[0].Key)}
 	}
 	args, err := decodeArgs(d, kwargs)
 	if err != nil {

@@ -89,7 +89,8 @@ func TestRemoteJobSelectIsTheOneAtHome(t *testing.T) {
 	}
 	x, y := env.NewTimeStep(s), env.NewTimeStep(s)
 	for _, ep := range []env.Episode{
-		{Seed: 4, Window: -1}, {Seed: 5, Window: 0}, {Seed: 6, Window: 1, Split: env.SplitTest}, {Seed: 7, Window: -1, Split: env.SplitValidation},
+		{Seed: 4, Window: -1}, {Seed: 5, Window: 0}, {Seed: 6, Window: 1, Split: env.SplitTest},
+		{Seed: 7, Window: -1, Split: env.SplitValidation},
 	} {
 		if err := errors.Join(home.Reset(t.Context(), ep, x), e.Reset(t.Context(), ep, y)); err != nil {
 			t.Fatal(err)
@@ -113,7 +114,8 @@ func TestRemoteJobSelectIsTheOneAtHome(t *testing.T) {
 			}
 		}
 		var picture, there bytes.Buffer
-		if err := errors.Join(home.(env.Renderer).Render(&picture, "ansi"), e.Render(&there, "ansi")); err != nil || picture.String() != there.String() {
+		if err := errors.Join(home.(env.Renderer).Render(&picture, "ansi"), e.Render(&there, "ansi")); err != nil ||
+			picture.String() != there.String() {
 			t.Errorf("the picture is\n%s at home\n%s (error %v)", there.String(), picture.String(), err)
 		}
 		here, far := env.NewFrame(), env.NewFrame()
@@ -139,5 +141,6 @@ func bitsOf(ts *env.TimeStep) string {
 
 // A server of the registry obeys the protocol with a scheduling environment.
 func TestTheServedRegistryKeepsTheProtocol(t *testing.T) {
-	conformance.Run(t, conformance.Target{URL: serveRegistry(t, registry(t, nil)), Env: jobselect.ID, Kwargs: asMap(smallKwargs())})
+	conformance.Run(t,
+		conformance.Target{URL: serveRegistry(t, registry(t, nil)), Env: jobselect.ID, Kwargs: asMap(smallKwargs())})
 }

@@ -48,8 +48,8 @@ func (f *factory) List() []server.Listing {
 	return slices.Clone(list)
 }
 
-// describe lists all environments. The hash of a scenario requires loading its workload, which most clients play anyway. If
-// there is no memory for that at present, the list is not complete.
+// describe lists all environments. The hash of a scenario requires loading its workload, which most clients play
+// anyway. If there is no memory for that at present, the list is not complete.
 func (f *factory) describe() (all []server.Listing, complete bool) {
 	complete = true
 	for _, id := range IDs() {
@@ -85,10 +85,10 @@ const (
 	leastToken     = 16      // characters: 8 random bytes in hexadecimal, which cannot be guessed over a network
 )
 
-// ReadTokens reads a token file: one `ROLE TOKEN` per line, where ROLE is read, env or admin. Empty lines and lines that
-// begin with # are skipped. A file that everybody may write is refused, and so are short tokens. Faults are *fault.Mistakes
-// with file and line, and never show a token. warning says that more people than needed may read or write the file, ""
-// means that all is well.
+// ReadTokens reads a token file: one `ROLE TOKEN` per line, where ROLE is read, env or admin. Empty lines and lines
+// that begin with # are skipped. A file that everybody may write is refused, and so are short tokens. Faults are
+// *fault.Mistakes with file and line, and never show a token. warning says that more people than needed may read or
+// write the file, "" means that all is well.
 func ReadTokens(path string) (tokens []server.Token, warning string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -104,7 +104,8 @@ func ReadTokens(path string) (tokens []server.Token, warning string, err error) 
 	return tokens, warning, nil
 }
 
-// keptSafe looks at who may read and write a token file. Windows has no such bits, and a pipe has no readers but this one.
+// keptSafe looks at who may read and write a token file. Windows has no such bits, and a pipe has no readers but this
+// one.
 func keptSafe(f *os.File) (warning string, err error) {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || runtime.GOOS == "windows" {
@@ -113,9 +114,12 @@ func keptSafe(f *os.File) (warning string, err error) {
 	mode := info.Mode().Perm()
 	switch {
 	case mode&0o002 != 0:
-		return "", fmt.Errorf("%s: everybody on this machine may write it (mode %04o), and so give themselves a token; want mode 0600 (chmod 600)", f.Name(), mode)
+		return "",
+			fmt.Errorf(
+				"%s: everybody on this machine may write it (mode %04o), and so give themselves a token; want mode 0600 (chmod 600)", f.Name(), mode)
 	case mode&0o004 != 0:
-		return fmt.Sprintf("token file %s: everybody on this machine may read it (mode %04o); want mode 0600 or 0640", f.Name(), mode), nil
+		return fmt.Sprintf("token file %s: everybody on this machine may read it (mode %04o); want mode 0600 or 0640",
+			f.Name(), mode), nil
 	case mode&0o020 != 0:
 		return fmt.Sprintf("token file %s: its group may write it (mode %04o); want mode 0600 or 0640", f.Name(), mode), nil
 	}
@@ -145,7 +149,8 @@ func parseTokens(name string, r io.Reader) ([]server.Token, error) {
 		case strings.ContainsFunc(words[1], func(r rune) bool { return r <= ' ' || r > '~' }):
 			wrong("the token has a character that no HTTP header takes; want letters, digits and signs of ASCII")
 		case len(words[1]) < leastToken:
-			wrong("the token has %s, want at least %d, as of openssl rand -hex 32", plain.Count(len(words[1]), "character", "characters"), leastToken)
+			wrong("the token has %s, want at least %d, as of openssl rand -hex 32",
+				plain.Count(len(words[1]), "character", "characters"), leastToken)
 		default:
 			tokens = append(tokens, server.Token{Role: role, Secret: words[1]})
 		}

@@ -25,7 +25,8 @@ func TestTheFactoryListsWhatItMakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(m.Envs) != 2 || m.SHA != l.SHA || len(l.SHA) != 64 || fmt.Sprintf("%+v", m.Envs[1].Spec()) != fmt.Sprintf("%+v", l.Spec) {
+		if len(m.Envs) != 2 || m.SHA != l.SHA || len(l.SHA) != 64 ||
+			fmt.Sprintf("%+v", m.Envs[1].Spec()) != fmt.Sprintf("%+v", l.Spec) {
 			t.Errorf("%s: %d environments of sha %q, listed with %q", l.ID, len(m.Envs), m.SHA, l.SHA)
 		}
 		if err := closeAll(m); err != nil {
@@ -52,23 +53,25 @@ func TestTokenFiles(t *testing.T) {
 	const secret, other, last = "s3cret-of-players", "what-others-have", "the-last-in-line"
 	put("# who may come in\n\nenv  " + secret + "\r\n\tread " + other + "\n  # more\nadmin " + secret + "\nenv " + last)
 	got, warning, err := ReadTokens(path)
-	want := []server.Token{{Role: server.RoleEnv, Secret: secret}, {Role: server.RoleRead, Secret: other}, {Role: server.RoleAdmin, Secret: secret}, {Role: server.RoleEnv, Secret: last}}
+	want := []server.Token{{Role: server.RoleEnv, Secret: secret}, {Role: server.RoleRead, Secret: other},
+		{Role: server.RoleAdmin, Secret: secret}, {Role: server.RoleEnv, Secret: last}}
 	if err != nil || warning != "" || !slices.Equal(got, want) {
 		t.Errorf("got %v, %q, %v; want %v", got, warning, err, want)
 	}
 	for text, wants := range map[string][]string{
-		"env s3cret-of-players\nroot s3cret\n\nenv\n": {":2: got another first word, want the role read, env or admin", ":4: got 1 word, want a role and a token"},
-		"env s3cret more\n":                           {":1: got 3 words"},
-		"s3cret\n":                                    {":1: got 1 word"},
-		"env s3crét\n":                                {":1: the token has a character"},
-		"read " + other + "\nenv s3cret\n":            {":2: the token has 6 characters, want at least 16"},
-		"env s3cret-of-15-ch\n":                       {":1: the token has 15 characters"},
-		"# nobody\n":                                  {"there is no token in it"},
-		"":                                            {"there is no token in it"},
-		strings.Repeat("s3cret\n", 1000):              {":10: got 1 word"},
-		strings.Repeat("s3cret", 1<<18):               {"too large for a token file"},
-		strings.Repeat("#\n", 1<<20):                  {"too large for a token file"},
-		"\x00\x01\x02\n":                              {":1: got 1 word"},
+		"env s3cret-of-players\nroot s3cret\n\nenv\n": {":2: got another first word, want the role read, env or admin",
+			":4: got 1 word, want a role and a token"},
+		"env s3cret more\n":                {":1: got 3 words"},
+		"s3cret\n":                         {":1: got 1 word"},
+		"env s3crét\n":                     {":1: the token has a character"},
+		"read " + other + "\nenv s3cret\n": {":2: the token has 6 characters, want at least 16"},
+		"env s3cret-of-15-ch\n":            {":1: the token has 15 characters"},
+		"# nobody\n":                       {"there is no token in it"},
+		"":                                 {"there is no token in it"},
+		strings.Repeat("s3cret\n", 1000):   {":10: got 1 word"},
+		strings.Repeat("s3cret", 1<<18):    {"too large for a token file"},
+		strings.Repeat("#\n", 1<<20):       {"too large for a token file"},
+		"\x00\x01\x02\n":                   {":1: got 1 word"},
 	} {
 		put(text)
 		_, _, err := ReadTokens(path)
@@ -101,7 +104,8 @@ func TestTokenFilesAreForFewEyes(t *testing.T) {
 	}
 	for mode, want := range map[os.FileMode]struct{ warning, err string }{
 		0o400: {}, 0o600: {}, 0o640: {}, 0o440: {},
-		0o644: {warning: "may read it (mode 0644)"}, 0o604: {warning: "may read it"}, 0o660: {warning: "its group may write it (mode 0660)"},
+		0o644: {warning: "may read it (mode 0644)"}, 0o604: {warning: "may read it"},
+		0o660: {warning: "its group may write it (mode 0660)"},
 		0o666: {err: "everybody on this machine may write it (mode 0666)"}, 0o602: {err: "may write it"},
 	} {
 		if err := os.Chmod(path, mode); err != nil {
@@ -112,7 +116,8 @@ func TestTokenFilesAreForFewEyes(t *testing.T) {
 			refused(t, mode.String(), err, path, want.err)
 			continue
 		}
-		if err != nil || len(tokens) != 1 || (warning == "") != (want.warning == "") || !strings.Contains(warning, want.warning) {
+		if err != nil || len(tokens) != 1 || (warning == "") != (want.warning == "") ||
+			!strings.Contains(warning, want.warning) {
 			t.Errorf("%v: %d tokens, %q, %v", mode, len(tokens), warning, err)
 		}
 	}
@@ -126,7 +131,8 @@ func TestTokenFilesAreForFewEyes(t *testing.T) {
 	}
 	_ = w.Close()
 	if runtime.GOOS == "linux" {
-		if tokens, warning, err := ReadTokens(fmt.Sprintf("/dev/fd/%d", r.Fd())); err != nil || warning != "" || len(tokens) != 1 {
+		if tokens, warning, err := ReadTokens(fmt.Sprintf("/dev/fd/%d", r.Fd())); err != nil || warning != "" ||
+			len(tokens) != 1 {
 			t.Errorf("a pipe: %d tokens, %q, %v", len(tokens), warning, err)
 		}
 	}

@@ -75,8 +75,8 @@ func (s *ServedEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) er
 	return s.after(ts, s.simulated.Step(ctx, a, ts))
 }
 
-// RestoreSnapshot implements env.Snapshotter. A refused snapshot leaves the metrics unchanged, because the environment then
-// replays its episode, and the metrics with it.
+// RestoreSnapshot implements env.Snapshotter. A refused snapshot leaves the metrics unchanged, because the environment
+// then replays its episode, and the metrics with it.
 func (s *ServedEnv) RestoreSnapshot(src []byte, ts *env.TimeStep) error {
 	return s.after(ts, s.simulated.RestoreSnapshot(src, ts))
 }
@@ -98,9 +98,9 @@ func (s *ServedEnv) end() {
 	}
 }
 
-// Call answers two methods. "metrics" returns the summary of the counted jobs that have finished so far (all of them after
-// the episode) with the names of gymctl sim --json; "heuristic" with {"rule": NAME} returns the action of the rule NAME of
-// NAME@slots at the current time step.
+// Call answers two methods. "metrics" returns the summary of the counted jobs that have finished so far (all of them
+// after the episode) with the names of gymctl sim --json; "heuristic" with {"rule": NAME} returns the action of the
+// rule NAME of NAME@slots at the current time step.
 func (s *ServedEnv) Call(method string, args wire.Map) (any, error) {
 	switch method {
 	case "metrics":
@@ -114,7 +114,8 @@ func (s *ServedEnv) Call(method string, args wire.Map) (any, error) {
 	case "heuristic":
 		return s.Heuristic(args)
 	}
-	return nil, &wire.Error{Code: wire.Unsupported, Msg: "call", Got: fmt.Sprintf("method %.60q", method), Want: "metrics or heuristic"}
+	return nil, &wire.Error{Code: wire.Unsupported, Msg: "call", Got: fmt.Sprintf("method %.60q", method),
+		Want: "metrics or heuristic"}
 }
 
 // Metrics returns the summary of the counted jobs that have finished so far.
@@ -152,7 +153,8 @@ func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 		return nil, e
 	}
 	if rules := s.d.certainRules(); !slices.Contains(rules, name) {
-		return nil, &wire.Error{Code: wire.BadRequest, Msg: "rule", Got: fmt.Sprintf("%.60q", name), Want: nearest.OneOf(name, rules)}
+		return nil, &wire.Error{Code: wire.BadRequest, Msg: "rule", Got: fmt.Sprintf("%.60q", name),
+			Want: nearest.OneOf(name, rules)}
 	}
 	if err := s.d.Cannot(policyname.AtSlots(name), s.s); err != nil {
 		return nil, wire.Errorf(wire.Unsupported, "%v", err)

@@ -88,7 +88,8 @@ func TestServedRulesAndMetricsAreThoseOfEvaluations(t *testing.T) {
 	distinct := map[float64]bool{}
 	for _, rule := range Find(jobselect.ID).certainRules() {
 		if r, _ := Find(jobselect.ID).Rule(rule); r.Stops { // not where no job can be stopped
-			if _, err := s.Call("heuristic", wire.Map{{Key: "rule", Value: rule}}); err == nil || !strings.Contains(err.Error(), "want preempt: true") {
+			if _, err := s.Call("heuristic", wire.Map{{Key: "rule", Value: rule}}); err == nil ||
+				!strings.Contains(err.Error(), "want preempt: true") {
 				t.Errorf("%s where no job can be stopped: %v", rule, err)
 			}
 			continue

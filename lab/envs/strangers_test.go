@@ -41,7 +41,8 @@ func places(name string) []struct {
 	}{
 		{"trace", jobselect.ID, with(file, window)},
 		{"profiles", jobselect.ID, with(profiles, window, wire.Pair{Key: "trace.synth.jobs", Value: int64(400)})},
-		{"model", jobselect.ID, with(wire.Pair{Key: "estimates", Value: "gbdt:" + name}, window, wire.Pair{Key: "trace.synth.jobs", Value: int64(400)})},
+		{"model", jobselect.ID, with(wire.Pair{Key: "estimates", Value: "gbdt:" + name}, window,
+			wire.Pair{Key: "trace.synth.jobs", Value: int64(400)})},
 		{"cluster", jobselect.ID, with(wire.Pair{Key: "cluster", Value: name}, window)},
 		{"graphs", dagplace.ID, with(file)},
 		{"workers", workerplace.ID, with(file)},
@@ -76,13 +77,15 @@ func hostile(t *testing.T) (root string, names []string) {
 	add := func(all ...string) { names = append(names, all...) }
 
 	for link, to := range map[string]string{
-		"out.csv": "../secret.csv", "absolute.csv": filepath.Join(dir, "secret.csv"), "passwd.csv": "/etc/passwd", "zero.csv": "/dev/zero",
+		"out.csv": "../secret.csv", "absolute.csv": filepath.Join(dir,
+			"secret.csv"), "passwd.csv": "/etc/passwd", "zero.csv": "/dev/zero",
 		"random.json": "/dev/urandom", "up": "..", "loop.csv": "loop.csv", "dangling.csv": "nothing.csv",
 	} {
 		must(os.Symlink(to, filepath.Join(root, link)))
 		add(link)
 	}
-	add("up/secret.csv", "../secret.csv", "folder/../../secret.csv", filepath.Join(dir, "secret.csv"), "/etc/passwd", "/dev/zero", "nowhere.csv", "fine.csv/x", "get:../../etc/passwd", "get:/etc/passwd",
+	add("up/secret.csv", "../secret.csv", "folder/../../secret.csv", filepath.Join(dir, "secret.csv"), "/etc/passwd",
+		"/dev/zero", "nowhere.csv", "fine.csv/x", "get:../../etc/passwd", "get:/etc/passwd",
 		"get:philly-jobs", "a\x00b", strings.Repeat("x/", 3000))
 	for _, fifo := range []string{"fifo.csv", "fifo.json", "fifo"} {
 		must(syscall.Mkfifo(filepath.Join(root, fifo), 0o600))
@@ -94,7 +97,8 @@ func hostile(t *testing.T) (root string, names []string) {
 	add("empty", ".")
 	good := "model_name,tensor_size_mb\nx,1\n"
 	for _, ext := range []string{".csv", ".json"} {
-		for kind, to := range map[string]string{"link": "../../secret.csv", "device": "/dev/zero", "fifo": "", "folder": "../../out", "text": secret} {
+		for kind, to := range map[string]string{"link": "../../secret.csv", "device": "/dev/zero", "fifo": "",
+			"folder": "../../out", "text": secret} {
 			name := kind + ext
 			put(name+"d/a.csv", good)
 			at := filepath.Join(root, name+"d", "b"+ext)
@@ -113,20 +117,31 @@ func hostile(t *testing.T) (root string, names []string) {
 	// Files with a secret wherever a reader may quote it.
 	header := "submit_time,duration,num_gpu"
 	texts := map[string]string{
-		"first.csv": secret + ",x\n1,2\n", "first.json": secret, "first.swf": "; MaxProcs: " + secret + "\n", "twice.csv": header + "," + secret + "," + secret + "\n",
-		"row.csv": header + "\n" + secret + ",1,1\n", "fields.csv": header + "\n1,1,1," + secret + "\n", "quote.csv": header + "\n1,1,\"" + secret + "\"x\n",
-		"id.csv": "job_id," + header + "\n" + secret + ",1,1,1\n" + secret + ",1,1,1\n", "order.csv": header + "\n777123,1,1\n5,1,1\n", "open.csv": header + "\n1,1,\"" + secret + "\n",
-		"philly.csv": "timestamp,duration,num_gpus,gpu_time,cluster\n" + secret + ",1,1,1,1\n", "swf.swf": strings.Repeat("1 ", 17) + "1\n" + secret + strings.Repeat(" 1", 17) + "\n",
-		"openb.csv":   "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na," + secret + ",1,1,1\n",
-		"alibaba.csv": "task_name,instance_num,job_name,task_type,status,start_time,end_time,plan_cpu,plan_mem\n" + secret + "," + secret + ",j,1,Terminated,1,2,1,1\n",
-		"tpch.json":   `{"edges": "` + secret + `", "fresh_durations": {}}`, "dag.json": `{"tasks": [{"id": "` + secret + `", "work": "` + secret + `"}], "edges": [["` + secret + `", "b"]]}`,
-		"wf.json":      `{"name": "x", "schemaVersion": "` + secret + `", "workflow": {"specification": {"tasks": [{"name": "` + secret + `", "id": "` + secret + `"}]}}}`,
+		"first.csv": secret + ",x\n1,2\n", "first.json": secret, "first.swf": "; MaxProcs: " + secret + "\n",
+		"twice.csv": header + "," + secret + "," + secret + "\n",
+		"row.csv":   header + "\n" + secret + ",1,1\n", "fields.csv": header + "\n1,1,1," + secret + "\n",
+		"quote.csv": header + "\n1,1,\"" + secret + "\"x\n",
+		"id.csv":    "job_id," + header + "\n" + secret + ",1,1,1\n" + secret + ",1,1,1\n",
+		"order.csv": header + "\n777123,1,1\n5,1,1\n", "open.csv": header + "\n1,1,\"" + secret + "\n",
+		"philly.csv": "timestamp,duration,num_gpus,gpu_time,cluster\n" + secret + ",1,1,1,1\n",
+		"swf.swf":    strings.Repeat("1 ", 17) + "1\n" + secret + strings.Repeat(" 1", 17) + "\n",
+		"openb.csv":  "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na," + secret + ",1,1,1\n",
+		"alibaba.csv": "task_name,instance_num,job_name,task_type,status,start_time,end_time,plan_cpu,plan_mem\n" + secret +
+			"," + secret + ",j,1,Terminated,1,2,1,1\n",
+		"tpch.json": `{"edges": "` + secret + `", "fresh_durations": {}}`,
+		"dag.json":  `{"tasks": [{"id": "` + secret + `", "work": "` + secret + `"}], "edges": [["` + secret + `", "b"]]}`,
+		"wf.json": `{"name": "x", "schemaVersion": "` + secret +
+			`", "workflow": {"specification": {"tasks": [{"name": "` + secret + `", "id": "` + secret + `"}]}}}`,
 		"gavel.json":   `{"v100": {"('` + secret + `', 1)": {"null": "` + secret + `"}}}`,
-		"chronus.json": `{"` + secret + `": {"1": "` + secret + `"}}`, "key.json": `{"a": {"` + secret + `": 1}}`, "gavel.tsv": strings.Repeat(secret+"\t", 6) + "1\n",
-		"elastic.csv": "global_batch_size," + secret + "\n" + secret + ",1\n", "tiresias.csv": "model_name,tensor_size_mb\n" + secret + "," + secret + "\n",
-		"pairs.csv": "model1,model2,speed1,speed2\n" + secret + ",b," + secret + ",1\n", "alone.csv": "model,dataset,batchsize,speed,gpu_util,gpu_mem_util\n" + secret + ",b," + secret + ",1,1,1\n",
-		"sia.csv": "placement,local_bsz\n" + secret + "," + secret + "\n", "speeds.csv": "model,workers," + secret + "\n" + secret + "," + secret + ",1\n",
-		"words.csv": "model,workers\n" + secret + ",1\n",
+		"chronus.json": `{"` + secret + `": {"1": "` + secret + `"}}`, "key.json": `{"a": {"` + secret + `": 1}}`,
+		"gavel.tsv":    strings.Repeat(secret+"\t", 6) + "1\n",
+		"elastic.csv":  "global_batch_size," + secret + "\n" + secret + ",1\n",
+		"tiresias.csv": "model_name,tensor_size_mb\n" + secret + "," + secret + "\n",
+		"pairs.csv":    "model1,model2,speed1,speed2\n" + secret + ",b," + secret + ",1\n",
+		"alone.csv":    "model,dataset,batchsize,speed,gpu_util,gpu_mem_util\n" + secret + ",b," + secret + ",1,1,1\n",
+		"sia.csv":      "placement,local_bsz\n" + secret + "," + secret + "\n",
+		"speeds.csv":   "model,workers," + secret + "\n" + secret + "," + secret + ",1\n",
+		"words.csv":    "model,workers\n" + secret + ",1\n",
 	}
 	for name, text := range texts {
 		put(name, text)
@@ -151,8 +166,8 @@ func hostile(t *testing.T) (root string, names []string) {
 	return root, names
 }
 
-// Whatever a client names, and wherever it can name something: it gets one sentence that quotes no file and tells no path
-// of the server, nothing blocks, and afterwards an honest client is served.
+// Whatever a client names, and wherever it can name something: it gets one sentence that quotes no file and tells no
+// path of the server, nothing blocks, and afterwards an honest client is served.
 func TestClientsGetNothingThatTheyMayNotRead(t *testing.T) {
 	t.Setenv("CLUSTERGYM_CACHE", t.TempDir())
 	root, names := hostile(t)
@@ -192,7 +207,8 @@ func TestClientsGetNothingThatTheyMayNotRead(t *testing.T) {
 			}
 		}
 	}
-	if err := ask(jobselect.ID, wire.Map{{Key: "trace.file", Value: "fine.csv"}, {Key: "window", Value: int64(16)}}); err != nil {
+	if err := ask(jobselect.ID, wire.Map{{Key: "trace.file", Value: "fine.csv"},
+		{Key: "window", Value: int64(16)}}); err != nil {
 		t.Errorf("an honest client afterwards: %v", err)
 	}
 }
@@ -218,14 +234,16 @@ func TestALoadThatNobodyWaitsForEnds(t *testing.T) {
 	}
 	blank := append(head.Bytes(), bytes.Repeat(part.Bytes(), 300)...) // 20 GB of empty lines
 	for _, name := range []string{"blank.csv.gz", "blank.json.gz"} {
-		if err := os.WriteFile(filepath.Join(root, name), blank[min(len(blank), len(head.Bytes())*strings.Count(name, "json")):], 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, name),
+			blank[min(len(blank), len(head.Bytes())*strings.Count(name, "json")):], 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r := registry(t, func(c *RegistryConfig) { c.TraceRoot = root })
 	for _, p := range []struct {
 		id, key, name string
-	}{{jobselect.ID, "trace.file", "blank.csv.gz"}, {dagplace.ID, "trace.file", "blank.json.gz"}, {workerplace.ID, "trace.file", "blank.csv.gz"}, {jobselect.ID, "trace.file", "blank.csv.gz"}} {
+	}{{jobselect.ID, "trace.file", "blank.csv.gz"}, {dagplace.ID, "trace.file", "blank.json.gz"},
+		{workerplace.ID, "trace.file", "blank.csv.gz"}, {jobselect.ID, "trace.file", "blank.csv.gz"}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := r.Make(ctx, p.id, wire.Map{{Key: p.key, Value: p.name}}, 1); !errors.Is(err, context.Canceled) {
@@ -255,15 +273,18 @@ func TestALoadThatNobodyWaitsForEnds(t *testing.T) {
 // Links are followed as long as they are relative and stay below the root.
 func TestLinksBelowTheRootAreFollowed(t *testing.T) {
 	root, _ := hostile(t)
-	for link, to := range map[string]string{"inside.csv": "fine.csv", "deep/up.csv": "../fine.csv", "chain.csv": "inside.csv", "gone.csv": "deep/../../root/fine.csv"} {
+	for link, to := range map[string]string{"inside.csv": "fine.csv", "deep/up.csv": "../fine.csv",
+		"chain.csv": "inside.csv", "gone.csv": "deep/../../root/fine.csv"} {
 		at := filepath.Join(root, link)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o750), os.Symlink(to, at)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r := registry(t, func(c *RegistryConfig) { c.TraceRoot = root })
-	for name, ok := range map[string]bool{"inside.csv": true, "deep/up.csv": true, "chain.csv": true, "gone.csv": false, "absolute.csv": false} {
-		m, err := r.Make(t.Context(), jobselect.ID, wire.Map{{Key: "trace.file", Value: name}, {Key: "window", Value: int64(16)}}, 1)
+	for name, ok := range map[string]bool{"inside.csv": true, "deep/up.csv": true, "chain.csv": true, "gone.csv": false,
+		"absolute.csv": false} {
+		m, err := r.Make(t.Context(), jobselect.ID,
+			wire.Map{{Key: "trace.file", Value: name}, {Key: "window", Value: int64(16)}}, 1)
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", name, err)
 		}

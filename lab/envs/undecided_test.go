@@ -13,12 +13,15 @@ import (
 	"clustergym/env/sched"
 )
 
-// rare are arguments with which about one window in four hundred has a decision: a job of 56 GPUs, larger than a machine.
+// rare are arguments with which about one window in four hundred has a decision: a job of 56 GPUs, larger than a
+// machine.
 var rare = wire.Map{
-	{Key: "window", Value: int64(1)}, {Key: "cluster", Value: "3x48"}, {Key: "trace.synth.profile", Value: "dally-batch"}, {Key: "trace.synth.jobs", Value: int64(3000)},
+	{Key: "window", Value: int64(1)}, {Key: "cluster", Value: "3x48"}, {Key: "trace.synth.profile", Value: "dally-batch"},
+	{Key: "trace.synth.jobs", Value: int64(3000)},
 }
 
-// Windows without a decision are skipped in every way in which an episode begins, and the same seed gives the same episode.
+// Windows without a decision are skipped in every way in which an episode begins, and the same seed gives the same
+// episode.
 func TestWindowsWithoutADecisionAreSkipped(t *testing.T) {
 	// Jobs before the window fill the cluster, and the episode ends before one of them does.
 	short := smallKwargs(wire.Pair{Key: "horizon", Value: "1s"}, wire.Pair{Key: "load", Value: 50.0})
@@ -43,7 +46,8 @@ func (p *player) skips(id, mode string, kwargs wire.Map) {
 	for k := range 20 {
 		req := p.request(wire.OpReset, wire.Map{{Key: "options", Value: wire.Map{{Key: "window", Value: int64(k)}}}})
 		var e *wire.Error
-		if err := p.h.Do(t.Context(), wire.OpReset, p.id, req, p.w); errors.As(err, &e) && e.Code == wire.BadRequest && !strings.Contains(e.Msg, "want 0 to") {
+		if err := p.h.Do(t.Context(), wire.OpReset, p.id, req, p.w); errors.As(err, &e) && e.Code == wire.BadRequest &&
+			!strings.Contains(e.Msg, "want 0 to") {
 			undecided++
 		}
 		p.w.Reset()
@@ -74,7 +78,8 @@ func (p *player) skips(id, mode string, kwargs wire.Map) {
 	}
 }
 
-// A window that options name is never exchanged. If it has no decision, the request is refused and names the environment.
+// A window that options name is never exchanged. If it has no decision, the request is refused and names the
+// environment.
 func TestANamedWindowWithoutADecisionIsRefused(t *testing.T) {
 	p := &player{t: t, f: NewFactory(registry(t, nil))}
 	if err := p.open(delayoffer.ID, "next_step", 3, rare); err != nil {
@@ -84,9 +89,11 @@ func TestANamedWindowWithoutADecisionIsRefused(t *testing.T) {
 	p.do(wire.OpReset, wire.Pair{Key: "seed", Value: int64(5)})
 	before := p.do(wire.OpSnapshot).Get("blob")
 	options := []any{nil, wire.Map{{Key: "window", Value: int64(0)}}, nil}
-	err := p.h.Do(t.Context(), wire.OpReset, p.id+1, p.request(wire.OpReset, wire.Map{{Key: "options", Value: options}}), p.w)
+	err := p.h.Do(t.Context(), wire.OpReset, p.id+1, p.request(wire.OpReset, wire.Map{{Key: "options", Value: options}}),
+		p.w)
 	var e *wire.Error
-	if !errors.As(err, &e) || e.Code != wire.BadRequest || !reflect.DeepEqual(e.Env, []int{1}) || !strings.Contains(e.Msg, "ever offered more than a node") {
+	if !errors.As(err, &e) || e.Code != wire.BadRequest || !reflect.DeepEqual(e.Env, []int{1}) ||
+		!strings.Contains(e.Msg, "ever offered more than a node") {
 		t.Errorf("%v", err)
 	}
 	if after := p.do(wire.OpSnapshot).Get("blob"); !reflect.DeepEqual(before, after) {
@@ -100,8 +107,10 @@ func TestAWorkloadWithoutADecisionIsRefusedAtOpen(t *testing.T) {
 		id, want string
 		kwargs   wire.Map
 	}{
-		{delayoffer.ID, "no job of any window is ever offered more than a node; want larger jobs", wire.Map{{Key: "max_gpus", Value: int64(1)}}},
-		{delayoffer.ID, "no job of any window is ever offered more than a node; want larger jobs", wire.Map{{Key: "cluster", Value: "1x64"}, {Key: "max_gpus", Value: int64(8)}}},
+		{delayoffer.ID, "no job of any window is ever offered more than a node; want larger jobs",
+			wire.Map{{Key: "max_gpus", Value: int64(1)}}},
+		{delayoffer.ID, "no job of any window is ever offered more than a node; want larger jobs",
+			wire.Map{{Key: "cluster", Value: "1x64"}, {Key: "max_gpus", Value: int64(8)}}},
 	} {
 		p := &player{t: t, f: NewFactory(registry(t, nil))}
 		err := p.open(c.id, "next_step", 1, append(wire.Map{{Key: "window", Value: int64(3)}}, c.kwargs...))

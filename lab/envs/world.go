@@ -32,8 +32,8 @@ import (
 	"clustergym/traces/profile"
 )
 
-// World is the source of the episodes of an environment: jobs on a cluster, task graphs or workers. It is immutable and any
-// number of environments can share it.
+// World is the source of the episodes of an environment: jobs on a cluster, task graphs or workers. It is immutable and
+// any number of environments can share it.
 type World struct {
 	Source *Source
 	GPUs   int // of the cluster
@@ -47,9 +47,10 @@ type World struct {
 	bytes int64
 }
 
-// LoadWorld loads the cluster and trace for the environment of d with settings s. It reads files with the user's rights.
-// Faults are *fault.Mistakes.
-func LoadWorld(ctx context.Context, d *Descriptor, s Settings, clusterName string, t workload.TraceConfig) (*World, error) {
+// LoadWorld loads the cluster and trace for the environment of d with settings s. It reads files with the user's
+// rights. Faults are *fault.Mistakes.
+func LoadWorld(ctx context.Context, d *Descriptor, s Settings, clusterName string,
+	t workload.TraceConfig) (*World, error) {
 	var spec cluster.Spec
 	if d.Takes.Cluster {
 		var err error
@@ -73,7 +74,9 @@ func (d *Descriptor) check(s Settings, w *World) error {
 	for part := range SplitNames {
 		for _, j := range w.Workload.Windows.Jobs(traces.Part(part)) {
 			if what := d.lacks(s, &j); what != "" {
-				return fault.Mistakef("%s: job %s wants %d GPUs and has %s; %s needs the compute time and gradient bytes of every job with several GPUs: set trace.mix to a mix of models (%s), or env.comm to tree or none",
+				return fault.Mistakef(
+					"%s: job %s wants %d GPUs and has %s; %s needs the compute time and gradient bytes of every job with several "+
+						"GPUs: set trace.mix to a mix of models (%s), or env.comm to tree or none",
 					w.Info.File, j.ID, max(j.GPUs, j.MaxGPUs), what, d.ID, strings.Join(profile.Names(), ", "))
 			}
 		}
@@ -81,8 +84,8 @@ func (d *Descriptor) check(s Settings, w *World) error {
 	return nil
 }
 
-// load makes the world of an environment. t has the paths of files, shown their names in messages; model is where the file
-// of estimates gbdt:FILE is, nil = at the path that the settings name.
+// load makes the world of an environment. t has the paths of files, shown their names in messages; model is where the
+// file of estimates gbdt:FILE is, nil = at the path that the settings name.
 func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t, shown workload.TraceConfig,
 	model *namedFile) (*World, error) {
 	w := &World{Source: &Source{Cluster: spec}}
@@ -141,7 +144,8 @@ func shownAs(info workload.Info, shown *workload.TraceConfig) workload.Info {
 func (w *World) weigh(jobs *traces.Windows) {
 	for part := range SplitNames {
 		for _, j := range jobs.Jobs(traces.Part(part)) {
-			w.bytes += 360 + int64(len(j.ID)) // a job is 256 bytes, and a slice that grew has some left; strings but the ID are mostly shared
+			// a job is 256 bytes, and a slice that grew has some left; strings but the ID are mostly shared
+			w.bytes += 360 + int64(len(j.ID))
 		}
 	}
 }
@@ -262,8 +266,8 @@ func (w *World) has(p traces.Part) (err error) {
 	return err
 }
 
-// borrow returns the world that args name, from the cache or new. Its memory stays reserved until leave is called. Faults of
-// args are *wire.Errors.
+// borrow returns the world that args name, from the cache or new. Its memory stays reserved until leave is called.
+// Faults of args are *wire.Errors.
 func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func(), err error) {
 	d := args.d
 	var spec cluster.Spec
@@ -302,7 +306,8 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 			return nil, err
 		}
 		if w.Info.Jobs > r.cfg.MaxJobs {
-			return nil, &fault.Mistake{Err: fault.New("trace.jobs", 0, fmt.Sprintf("1 to %d, for the file has more jobs than this server takes", r.cfg.MaxJobs))}
+			return nil, &fault.Mistake{Err: fault.New("trace.jobs", 0,
+				fmt.Sprintf("1 to %d, for the file has more jobs than this server takes", r.cfg.MaxJobs))}
 		}
 		return w, nil
 	})
@@ -384,7 +389,9 @@ func strangersCluster(name string) (cluster.Spec, error) {
 	_, short, _ := cluster.Parse(name)
 	_, err := fs.Stat(configs.Presets, path.Join(workload.ClusterDir, name+".yaml"))
 	if !short && (err != nil || strings.ContainsAny(name, `/\`)) {
-		return cluster.Spec{}, fault.New("cluster", name, "pool:N, swf-N, NxG, dally:RxM, the keys of a cluster file as a map, or one of "+strings.Join(workload.ClusterPresets(), ", "))
+		return cluster.Spec{}, fault.New("cluster", name,
+			"pool:N, swf-N, NxG, dally:RxM, the keys of a cluster file as a map, or one of "+
+				strings.Join(workload.ClusterPresets(), ", "))
 	}
 	spec, err := workload.ClusterSpec(name)
 	if err == nil {
@@ -417,8 +424,8 @@ func traceRoot(dir string) (*traces.Files, error) {
 	return root, nil
 }
 
-// Open replaces the names of files in t by their paths, and refuses files that a client may not name. stamps contains their
-// sizes, modification times and, if they have just changed, hashes.
+// Open replaces the names of files in t by their paths, and refuses files that a client may not name. stamps contains
+// their sizes, modification times and, if they have just changed, hashes.
 func (r *Registry) Open(ctx context.Context, t *workload.TraceConfig, folder bool) (stamps string, err error) {
 	switch most := fmt.Sprintf("at most %d jobs on this server", r.cfg.MaxJobs); {
 	case t.Jobs > r.cfg.MaxJobs:
@@ -476,14 +483,15 @@ func (r *Registry) named(ctx context.Context, key, name string, folder bool) (f 
 	return f, nil
 }
 
-// allowed returns the path of a file that a client names and what opens it: a public trace in the cache, or a file below
-// the trace root.
+// allowed returns the path of a file that a client names and what opens it: a public trace in the cache, or a file
+// below the trace root.
 func (r *Registry) allowed(key, name string) (path string, from *traces.Files, err error) {
 	if strings.HasPrefix(name, catalog.Prefix) {
 		at, err := catalog.Path(name)
 		var missing *catalog.MissingError
 		if errors.As(err, &missing) {
-			return "", nil, fault.New(key, name, "a public trace that this server has; gymctl trace get "+missing.Name+" fetches it there")
+			return "", nil, fault.New(key, name,
+				"a public trace that this server has; gymctl trace get "+missing.Name+" fetches it there")
 		}
 		if err != nil {
 			return "", nil, fault.New(key, name, "a public trace of gymctl trace get --list: "+err.Error())
@@ -497,7 +505,8 @@ func (r *Registry) allowed(key, name string) (path string, from *traces.Files, e
 		return filepath.Clean(name), traces.OrdinaryFiles(), nil
 	}
 	if r.root == nil {
-		return "", nil, fault.New(key, name, "get:NAME, or nothing: this server reads no files; gymctl serve --trace-root DIR allows those below DIR")
+		return "", nil, fault.New(key, name,
+			"get:NAME, or nothing: this server reads no files; gymctl serve --trace-root DIR allows those below DIR")
 	}
 	if !filepath.IsLocal(name) {
 		return "", nil, r.refusal(key, name, nil)
@@ -505,8 +514,8 @@ func (r *Registry) allowed(key, name string) (path string, from *traces.Files, e
 	return filepath.Clean(name), r.root, nil
 }
 
-// refusal says what is wrong with a name that cannot be opened, and nothing of the server's folders. That a request has ended is not
-// the name's fault.
+// refusal says what is wrong with a name that cannot be opened, and nothing of the server's folders. That a request has
+// ended is not the name's fault.
 func (r *Registry) refusal(key, name string, err error) error {
 	if ended(err) {
 		return err
@@ -515,13 +524,14 @@ func (r *Registry) refusal(key, name string, err error) error {
 		return ownRefusal(key, name, err)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.New(key, name, "a file that exists below the server's --trace-root; copy it there, and name it relative to that folder")
+		return fault.New(key, name,
+			"a file that exists below the server's --trace-root; copy it there, and name it relative to that folder")
 	}
 	return fault.New(key, name, "a path below the server's --trace-root, relative to it")
 }
 
-// JobsHash returns a hash of every field of w's jobs. Name, Group and Assumed, on which an episode depends only with causal
-// estimates, are left out unless named is set.
+// JobsHash returns a hash of every field of w's jobs. Name, Group and Assumed, on which an episode depends only with
+// causal estimates, are left out unless named is set.
 func JobsHash(w *traces.Windows, named bool) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for part := range SplitNames {
@@ -553,7 +563,8 @@ func hashJobs(h hash.Hash, jobs []traces.Job, named bool) {
 			}
 		}
 		for _, n := range []int64{
-			int64(j.Submit), int64(j.Work), int64(j.Estimate), int64(j.GPUs), int64(j.MinGPUs), int64(j.MaxGPUs), int64(j.GPUMilli),
+			int64(j.Submit), int64(j.Work), int64(j.Estimate), int64(j.GPUs), int64(j.MinGPUs), int64(j.MaxGPUs),
+			int64(j.GPUMilli),
 			j.CPUMilli, j.MemBytes, j.Iterations, int64(j.Batch), int64(j.Priority), int64(j.Deadline), int64(j.Status),
 			int64(math.Float64bits(j.SLO)), int64(len(j.GPUTypes)),
 		} {

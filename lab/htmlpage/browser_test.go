@@ -38,8 +38,10 @@ func chromium(t *testing.T, page []byte, address string, flags ...string) string
 		t.Fatal(err)
 	}
 	args := []string{
-		"--headless", "--disable-gpu", "--disable-extensions", "--disable-background-networking", "--no-first-run", "--hide-scrollbars",
-		"--enable-logging=stderr", "--user-data-dir=" + filepath.Join(dir, "profile"), "--virtual-time-budget=4000", "--window-size=1280,1900",
+		"--headless", "--disable-gpu", "--disable-extensions", "--disable-background-networking", "--no-first-run",
+		"--hide-scrollbars",
+		"--enable-logging=stderr", "--user-data-dir=" + filepath.Join(dir,
+			"profile"), "--virtual-time-budget=4000", "--window-size=1280,1900",
 	}
 	if os.Geteuid() == 0 {
 		args = append(args, "--no-sandbox")
@@ -75,7 +77,8 @@ func attribute(t *testing.T, document, name string) string {
 func twoRuns(t *testing.T) *Page {
 	p := New(2)
 	p.Title = "two runs"
-	p.Tables = []Table{{Title: "Metrics", Header: []string{"policy", "JCT"}, Rows: [][]string{{"fifo", "1"}, {"srtf", "2"}}}}
+	p.Tables = []Table{{Title: "Metrics", Header: []string{"policy", "JCT"},
+		Rows: [][]string{{"fifo", "1"}, {"srtf", "2"}}}}
 	cfg := sim.DefaultConfig()
 	cfg.Failures.MTBF, cfg.Failures.MTTR = time.Hour, time.Minute
 	for _, o := range []string{"fifo", "srtf"} {
@@ -192,7 +195,8 @@ document.documentElement.dataset.after = document.querySelectorAll(".on-paper, .
 	if n := attribute(t, document, "data-markup"); n != "0" {
 		t.Errorf("%s elements were made of texts", n)
 	}
-	if tip := attribute(t, document, "data-tip"); !strings.Contains(tip, "job ") || !strings.Contains(tip, "submitted") || !strings.Contains(tip, "node ") {
+	if tip := attribute(t, document, "data-tip"); !strings.Contains(tip, "job ") || !strings.Contains(tip, "submitted") ||
+		!strings.Contains(tip, "node ") {
 		t.Errorf("over a bar stands %q", tip)
 	}
 	if p, a := attribute(t, document, "data-paper"), attribute(t, document, "data-after"); p != "3 of 3" || a != "0" {
@@ -207,7 +211,8 @@ document.documentElement.dataset.after = document.querySelectorAll(".on-paper, .
 	if !strings.HasPrefix(whole, "0 s to ") {
 		t.Errorf("at first the view is %q", whole)
 	}
-	for _, c := range []struct{ what, before string }{{"wheel", whole}, {"shift wheel", told["wheel"]}, {"button", whole}, {"drag", told["button"]}, {"left", told["drag"]}} {
+	for _, c := range []struct{ what, before string }{{"wheel", whole}, {"shift wheel", told["wheel"]}, {"button", whole},
+		{"drag", told["button"]}, {"left", told["drag"]}} {
 		if told[c.what] == c.before || told[c.what] == "" {
 			t.Errorf("%s changes nothing: %q", c.what, told[c.what])
 		}

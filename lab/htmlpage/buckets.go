@@ -121,8 +121,8 @@ type heat struct {
 	area    []float64 // row by row
 }
 
-// begin starts the map at t and divides nodes into at most rows rows. gpu0 returns the first GPU of a node, and for the number
-// of nodes the number of GPUs.
+// begin starts the map at t and divides nodes into at most rows rows. gpu0 returns the first GPU of a node, and for the
+// number of nodes the number of GPUs.
 func (h *heat) begin(t time.Duration, nodes, rows int, gpu0 func(node int) int32) {
 	h.perRow = (nodes + rows - 1) / rows
 	n := (nodes + h.perRow - 1) / h.perRow

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// encoder writes JSON: objects of columns, with numbers as short as precision allows. Times are whole milliseconds since the
-// page's origin, the first submit.
+// encoder writes JSON: objects of columns, with numbers as short as precision allows. Times are whole milliseconds
+// since the page's origin, the first submit.
 type encoder struct {
 	b      []byte
 	origin time.Duration
@@ -186,7 +186,8 @@ func (e *encoder) run(r *Run, stints []byte) {
 	e.object("jct")
 	e.count("jobs", int64(jct.jobs))
 	e.column("at", len(jct.at), func(i int) { e.ms(jct.at[i]) })
-	e.column("share", len(jct.at), func(i int) { e.b = strconv.AppendFloat(e.b, math.Round(jct.share[i]*1e6)/1e6, 'f', -1, 64) })
+	e.column("share", len(jct.at),
+		func(i int) { e.b = strconv.AppendFloat(e.b, math.Round(jct.share[i]*1e6)/1e6, 'f', -1, 64) })
 	e.close('}')
 	if r.begun {
 		r.settle()
@@ -299,8 +300,8 @@ func (e *encoder) downs(r *Run) {
 	e.close('}')
 }
 
-// encodeStints returns the stints in order of their start, which is encoded as the difference from the previous start. One
-// letter encodes how a stint began and ended.
+// encodeStints returns the stints in order of their start, which is encoded as the difference from the previous start.
+// One letter encodes how a stint began and ended.
 func (r *Run) encodeStints(origin time.Duration) []byte {
 	e := &encoder{origin: origin}
 	e.open('{')

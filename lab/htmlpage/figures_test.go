@@ -13,23 +13,27 @@ func resultPage(hostile string) *Page {
 	p.Title = "results"
 	p.Charts = []Chart{
 		{
-			Name: "validation", Title: "JCT" + hostile, X: "steps", Y: "mean JCT", Seconds: true, Lower: true, Log: true, Text: "text" + hostile,
+			Name: "validation", Title: "JCT" + hostile, X: "steps", Y: "mean JCT", Seconds: true, Lower: true, Log: true,
+			Text: "text" + hostile,
 			Curves: []Curve{
 				{Name: "seed-1" + hostile, Points: []Point{{0, 40000}, {1000, math.NaN()}, {2000, 20000}, {3000, 9000}}, Best: 3},
 				{Name: "seed-2", Points: []Point{{0, 30000}, {2000, 25000}}, Best: -1},
 			},
 			Levels: []Level{{"sjf" + hostile, 8000}, {"fifo", 1e12}, {"nothing", math.Inf(1)}},
 		},
-		{Name: "training", Title: "Return", X: "steps", Y: "return", Curves: []Curve{{Name: "seed-1", Points: []Point{{10, -2.5}, {20, -1}}, Best: -1}}},
+		{Name: "training", Title: "Return", X: "steps", Y: "return",
+			Curves: []Curve{{Name: "seed-1", Points: []Point{{10, -2.5}, {20, -1}}, Best: -1}}},
 		{Name: "empty", Title: "Nothing yet", X: "steps", Y: "return"},
 	}
 	p.Forests = []Forest{
 		{Name: "differences", Title: "against each", X: "%", Lower: true, Rows: []Difference{
-			{"sjf" + hostile, -4.7, -11.1, -0.3, "−4.7"}, {"fifo", 3, -1, 7, "+3"}, {"srtf", 90, 60, 4000, "+90"}, {"broken", math.NaN(), 0, 0, ""},
+			{"sjf" + hostile, -4.7, -11.1, -0.3, "−4.7"}, {"fifo", 3, -1, 7, "+3"}, {"srtf", 90, 60, 4000, "+90"},
+			{"broken", math.NaN(), 0, 0, ""},
 		}},
 		{Name: "none", Title: "no rows"},
 	}
-	p.Tables = []Table{{Title: "one", Header: []string{"policy", "JCT"}, Rows: [][]string{{"sjf", "1"}}, Text: "below"}, {Title: "two", Header: []string{"a"}}}
+	p.Tables = []Table{{Title: "one", Header: []string{"policy", "JCT"}, Rows: [][]string{{"sjf", "1"}}, Text: "below"},
+		{Title: "two", Header: []string{"a"}}}
 	return p
 }
 
@@ -43,10 +47,12 @@ func TestFiguresAreWrittenAsTheyAre(t *testing.T) {
 	if u := c.Curves[0]; fmt.Sprint(u.X, u.Y, u.Best) != "[0 2000 3000] [40000 20000 9000] 2" || c.Curves[1].Best != -1 {
 		t.Errorf("curves %+v", c.Curves)
 	}
-	if fmt.Sprint(c.Levels) != "[{sjf 8000} {fifo 1e+12}]" || !c.Seconds || !c.Lower || !c.Log || c.X != "steps" || c.Y != "mean JCT" || c.Text != "text" {
+	if fmt.Sprint(c.Levels) != "[{sjf 8000} {fifo 1e+12}]" || !c.Seconds || !c.Lower || !c.Log || c.X != "steps" ||
+		c.Y != "mean JCT" || c.Text != "text" {
 		t.Errorf("chart %+v", c)
 	}
-	if f := &d.Forests[0]; len(f.Rows) != 3 || fmt.Sprint(f.Rows[0].At) != "[-4.7 -11.1 -0.3]" || f.Rows[2].Text != "+90" || !f.Lower {
+	if f := &d.Forests[0]; len(f.Rows) != 3 || fmt.Sprint(f.Rows[0].At) != "[-4.7 -11.1 -0.3]" ||
+		f.Rows[2].Text != "+90" || !f.Lower {
 		t.Errorf("forest %+v", f)
 	}
 	if d.Tables[0].Text != "below" || d.Tables[1].Header[0] != "a" || len(d.Tables[1].Rows) != 0 {
@@ -54,7 +60,8 @@ func TestFiguresAreWrittenAsTheyAre(t *testing.T) {
 	}
 }
 
-// A page of figures alone, drawn: every curve and interval has its figure, levels far away are named, and texts stay texts.
+// A page of figures alone, drawn: every curve and interval has its figure, levels far away are named, and texts stay
+// texts.
 func TestBrowserDrawsResults(t *testing.T) {
 	document := chromium(t, written(t, resultPage(`<img src=x onerror="document.title='owned'">`)), "", "--dump-dom")
 	if s := attribute(t, document, "data-state"); s != "ready" {
@@ -72,7 +79,8 @@ func TestBrowserDrawsResults(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if strings.Contains(body, "<img") || strings.Contains(document, "<title>owned") || strings.Contains(body, "Schedules") {
+	if strings.Contains(body, "<img") || strings.Contains(document, "<title>owned") ||
+		strings.Contains(body, "Schedules") {
 		t.Error("a text became an element, or schedules are shown without runs")
 	}
 }

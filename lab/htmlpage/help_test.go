@@ -169,7 +169,8 @@ func policy(t testing.TB, order string) sim.Scheduler {
 	return s
 }
 
-func simulate(t testing.TB, cfg sim.Config, spec cluster.Spec, jobs []traces.Job, sch sim.Scheduler, observers ...sim.Observer) {
+func simulate(t testing.TB, cfg sim.Config, spec cluster.Spec, jobs []traces.Job, sch sim.Scheduler,
+	observers ...sim.Observer) {
 	t.Helper()
 	s, err := sim.New(cfg, spec)
 	if err != nil {
@@ -183,7 +184,8 @@ func simulate(t testing.TB, cfg sim.Config, spec cluster.Spec, jobs []traces.Job
 	}
 }
 
-// mixed returns a workload of n jobs with many preemptions under srtf: large long jobs, and small short ones after them.
+// mixed returns a workload of n jobs with many preemptions under srtf: large long jobs, and small short ones after
+// them.
 func mixed(n int) []traces.Job {
 	var jobs []traces.Job
 	for i := range n {

@@ -128,13 +128,15 @@ func TestPageShowsEveryStint(t *testing.T) {
 			t.Fatal("no stints")
 		}
 		same(t, stintsOf(r), w.all)
-		if len(d.Jobs.ID) != 120 || d.Jobs.ID[7] != "j7" || d.Jobs.Submit[7] != 49_000 || d.Jobs.GPUs[7] != 2 || d.Jobs.User.Names[d.Jobs.User.Of[7]] != "u2" {
+		if len(d.Jobs.ID) != 120 || d.Jobs.ID[7] != "j7" || d.Jobs.Submit[7] != 49_000 || d.Jobs.GPUs[7] != 2 ||
+			d.Jobs.User.Names[d.Jobs.User.Of[7]] != "u2" {
 			t.Errorf("jobs %+v", d.Jobs)
 		}
 		if d.GPUs != 6 || d.Nodes != 3 || fmt.Sprint(d.Node0) != "[0 2 4]" || d.Pool {
 			t.Errorf("cluster %d GPUs, %d nodes from %v", d.GPUs, d.Nodes, d.Node0)
 		}
-		if r.Downs == nil || r.Downs.All != len(r.Downs.Node) || r.Ended[2] == 0 || order == "srtf" && r.Ended[1] == 0 || r.Ended[0] != 120 {
+		if r.Downs == nil || r.Downs.All != len(r.Downs.Node) || r.Ended[2] == 0 || order == "srtf" && r.Ended[1] == 0 ||
+			r.Ended[0] != 120 {
 			t.Errorf("%s: nothing failed or was preempted: %+v, ended %v", order, r.Downs, r.Ended)
 		}
 		checkArea(t, r, w.area, d.GPUs)
@@ -188,8 +190,9 @@ func TestStintsAndPanelsByHand(t *testing.T) {
 	at := func(g ...cluster.GPU) []cluster.GPU { return g }
 	p := New(1)
 	simulate(t, cfg, short(t, "2x2"), jobs, script{
-		5 * second:  {{Op: sim.StartJob, Job: 0, GPUs: at(0, 2)}},
-		6 * second:  {{Op: sim.MigrateJob, Job: 0, GPUs: at(3, 2)}, {Op: sim.StartJob, Job: 1, GPUs: at(0)}, {Op: sim.Wait, Until: 10 * second}},
+		5 * second: {{Op: sim.StartJob, Job: 0, GPUs: at(0, 2)}},
+		6 * second: {{Op: sim.MigrateJob, Job: 0, GPUs: at(3, 2)}, {Op: sim.StartJob, Job: 1, GPUs: at(0)},
+			{Op: sim.Wait, Until: 10 * second}},
 		10 * second: {{Op: sim.PreemptJob, Job: 0}, {Op: sim.Wait, Until: 12 * second}},
 		12 * second: {{Op: sim.StartJob, Job: 0, GPUs: at(1, 2)}},
 	}, p.Run("by hand"))
@@ -201,11 +204,13 @@ func TestStintsAndPanelsByHand(t *testing.T) {
 		"job 1 1.000–25.000 on [0], 0 to 5",
 		"job 0 7.000–12.000 on [1 2], 1 to 0",
 	})
-	if got := fmt.Sprint(r.Series.At, r.Series.Values[used], r.Series.Values[queue], r.Series.Values[running], r.Series.Values[sizes+1], r.Series.Values[sizes+2]); got !=
+	if got := fmt.Sprint(r.Series.At, r.Series.Values[used], r.Series.Values[queue], r.Series.Values[running],
+		r.Series.Values[sizes+1], r.Series.Values[sizes+2]); got !=
 		"[0 1000 5000 7000 12000] [2 3 1 3 1] [0 0 1 0 0] [1 2 1 2 1] [0 1 1 1 1] [2 2 0 2 0]" {
 		t.Errorf("panels %s", got)
 	}
-	if r.From != 0 || r.To != 25_000 || d.End != 25_000 || r.JCT.Jobs != 1 || r.JCT.At[0] != 12_000 || r.JCT.Share[0] != 1 {
+	if r.From != 0 || r.To != 25_000 || d.End != 25_000 || r.JCT.Jobs != 1 || r.JCT.At[0] != 12_000 ||
+		r.JCT.Share[0] != 1 {
 		t.Errorf("%d to %d, %+v", r.From, r.To, r.JCT)
 	}
 }
@@ -213,7 +218,8 @@ func TestStintsAndPanelsByHand(t *testing.T) {
 // Decisions that are undone before time passes do not appear in the panels, but each makes a stint.
 func TestInstantsAreStints(t *testing.T) {
 	p := New(1)
-	simulate(t, sim.DefaultConfig(), short(t, "pool:2"), []traces.Job{job("none", 0, 0, 1), job("some", 0, 3, 2)}, policy(t, "fifo"), p.Run("fifo"))
+	simulate(t, sim.DefaultConfig(), short(t, "pool:2"), []traces.Job{job("none", 0, 0, 1), job("some", 0, 3, 2)},
+		policy(t, "fifo"), p.Run("fifo"))
 	r := &decode(t, p).Runs[0]
 	same(t, stintsOf(r), []string{"job 0 0.000–0.000 on [0], 0 to 0", "job 1 0.000–3.000 on [0 1], 0 to 0"})
 	if fmt.Sprint(r.Series.Values[used]) != "[2]" {
@@ -254,7 +260,8 @@ func TestLanesOfACounter(t *testing.T) {
 	}
 }
 
-// On a pool neither Start nor Resize says how many GPUs the gang has. The second stint even ends before an observer sees it.
+// On a pool neither Start nor Resize says how many GPUs the gang has. The second stint even ends before an observer
+// sees it.
 func TestElasticGangsOnACounter(t *testing.T) {
 	j := job("elastic", 0, 30, 2)
 	j.MinGPUs, j.MaxGPUs = 1, 6
@@ -348,7 +355,8 @@ func TestLongRunsAreCutToBuckets(t *testing.T) {
 		if r.Series.At != nil || len(r.Series.Values[used]) > 64 || len(r.Series.Values[used]) <= 32 {
 			t.Errorf("%s: %d buckets", limit, len(r.Series.Values[used]))
 		}
-		if len(r.Heat.Rows) != 2 || r.Heat.Nodes != 2 || fmt.Sprint(r.Heat.GPU0) != "[0 4 6]" || len(r.Heat.Rows[0]) > 50 || len(r.Heat.Rows[0]) <= 25 {
+		if len(r.Heat.Rows) != 2 || r.Heat.Nodes != 2 || fmt.Sprint(r.Heat.GPU0) != "[0 4 6]" || len(r.Heat.Rows[0]) > 50 ||
+			len(r.Heat.Rows[0]) <= 25 {
 			t.Errorf("%s: map %+v", limit, r.Heat)
 		}
 		if r.Downs.All <= 3 || len(r.Downs.Node) != 3 || r.JCT.Jobs != 400 || len(r.JCT.At) != 20 || r.JCT.Share[19] != 1 {
@@ -382,7 +390,8 @@ func hostilePage(t testing.TB) *Page {
 	}
 	p := New(1)
 	p.Title, p.Facts, p.Notes = hostile, [][2]string{{hostile, hostile}}, []string{hostile}
-	p.Tables = []Table{{Title: hostile, Header: []string{"policy", hostile}, Rows: [][]string{{hostile, "<i>1</i>"}}, Text: hostile}}
+	p.Tables = []Table{{Title: hostile, Header: []string{"policy", hostile}, Rows: [][]string{{hostile, "<i>1</i>"}},
+		Text: hostile}}
 	simulate(t, sim.DefaultConfig(), short(t, "2x2"), jobs, policy(t, "srtf"), p.Run(hostile))
 	return p
 }
@@ -390,13 +399,16 @@ func hostilePage(t testing.TB) *Page {
 func TestTextsOfTracesStayTexts(t *testing.T) {
 	p := hostilePage(t)
 	page := string(written(t, p))
-	for what, want := range map[string]int{"<script": 2, "</script": 2, "<!--": 0, "<img": 0, "<b>": 0, "</style": 1, "\u2028": 0} {
+	for what, want := range map[string]int{"<script": 2, "</script": 2, "<!--": 0, "<img": 0, "<b>": 0, "</style": 1,
+		"\u2028": 0} {
 		if n := strings.Count(page, what); n != want {
 			t.Errorf("%q is %d times in the page, want %d", what, n, want)
 		}
 	}
 	d := decode(t, p)
-	if d.Title != hostile || d.Tables[0].Rows[0][1] != "<i>1</i>" || d.Tables[0].Text != hostile || d.Runs[0].Name != hostile || d.Jobs.ID[3] != `"]}'3` || d.Jobs.ID[1] != "<!--<script>1" || d.Jobs.User.Names[0] != "<b>0" {
+	if d.Title != hostile || d.Tables[0].Rows[0][1] != "<i>1</i>" || d.Tables[0].Text != hostile ||
+		d.Runs[0].Name != hostile || d.Jobs.ID[3] != `"]}'3` || d.Jobs.ID[1] != "<!--<script>1" ||
+		d.Jobs.User.Names[0] != "<b>0" {
 		t.Errorf("texts are changed: %+v", d)
 	}
 	if id := d.Jobs.ID[0]; len([]rune(id)) != 64 || !strings.HasPrefix(hostile, strings.TrimSuffix(id, "…")) {
@@ -410,13 +422,15 @@ func TestPageNeedsNothingBesideItself(t *testing.T) {
 	_, program, _ := strings.Cut(rest, "</script>")
 	for _, part := range []string{markup, program} {
 		part = strings.ReplaceAll(part, `"http://www.w3.org/2000/svg"`, "") // a name, not an address
-		if m := regexp.MustCompile(`https?:|//[a-z]+\.|<[^>]*\bsrc=|@import|\burl\([^#]|\bfetch\(|XMLHttp|innerHTML|insertAdjacent|document\.write|\beval\(|import\(`).FindString(part); m != "" {
+		if m := regexp.MustCompile(
+			`https?:|//[a-z]+\.|<[^>]*\bsrc=|@import|\burl\([^#]|\bfetch\(|XMLHttp|innerHTML|insertAdjacent|document\.write|\beval\(|import\(`).FindString(part); m != "" {
 			t.Errorf("the page has %q", m)
 		}
 	}
 	script := program[strings.Index(program, "<script>")+len("<script>") : strings.Index(program, "</script>")]
 	style := markup[strings.Index(markup, "<style>")+len("<style>") : strings.Index(markup, "</style>")]
-	for _, want := range []string{"default-src 'none'", "script-src '" + digest(script) + "'", "style-src '" + digest(style) + "'"} {
+	for _, want := range []string{"default-src 'none'", "script-src '" + digest(script) + "'",
+		"style-src '" + digest(style) + "'"} {
 		if !strings.Contains(markup, want) {
 			t.Errorf("the page's policy lacks %s", want)
 		}
@@ -481,7 +495,8 @@ func TestPagesStaySmall(t *testing.T) {
 }
 
 func TestShorten(t *testing.T) {
-	for in, want := range map[string]string{"": "", "abcde": "abcde", "abcdef": "abcd…", "äöüßé": "äöüßé", "äöüßéx": "äöüß…", "ab\xff\xfe\xfd\xfc": "ab\xff\xfe…"} {
+	for in, want := range map[string]string{"": "", "abcde": "abcde", "abcdef": "abcd…", "äöüßé": "äöüßé",
+		"äöüßéx": "äöüß…", "ab\xff\xfe\xfd\xfc": "ab\xff\xfe…"} {
 		if got := shorten(in, 5); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}

@@ -22,8 +22,9 @@ func (l later) Observe(v *sim.View, p *sim.Point) error {
 	return l.o.Observe(v, p)
 }
 
-// A run that is observed from a point in its middle shows what a run observed from its beginning shows after that point:
-// the same series, and the same stints, of which those that were under way begin at the first event that is seen.
+// A run that is observed from a point in its middle shows what a run observed from its beginning shows after that
+// point: the same series, and the same stints, of which those that were under way begin at the first event that is
+// seen.
 func TestARunCanBeJoinedAtAnyPoint(t *testing.T) {
 	for _, cluster := range []string{"3x2", "pool:6"} {
 		for _, from := range []time.Duration{0, 40 * second, 200 * second, 431 * second, 700 * second} {

@@ -2,8 +2,8 @@ package htmlpage
 
 import "slices"
 
-// lanes assigns the places at which stints are drawn. The GPUs of a pool have no identity. A gang gets the lowest gap that
-// holds it as a whole, or else the lowest free lanes. Shares of one GPU are drawn side by side.
+// lanes assigns the places at which stints are drawn. The GPUs of a pool have no identity. A gang gets the lowest gap
+// that holds it as a whole, or else the lowest free lanes. Shares of one GPU are drawn side by side.
 type lanes struct {
 	free   []bool    // only for a pool, by lane
 	pieces [][]piece // by GPU or lane: the shares in use, ordered by off
@@ -27,7 +27,8 @@ func (l *lanes) beginShares(n int) { l.pieces = make([][]piece, n) }
 // end stops assigning places.
 func (l *lanes) end() { l.free, l.pieces = nil, nil }
 
-// take assigns lanes to a gang of n GPUs of a pool and appends them to dst. If nothing is drawn, it returns dst unchanged.
+// take assigns lanes to a gang of n GPUs of a pool and appends them to dst. If nothing is drawn, it returns dst
+// unchanged.
 func (l *lanes) take(n, milli int, dst []span) []span {
 	if l.free == nil || n == 0 {
 		return dst
@@ -83,8 +84,8 @@ func (l *lanes) gap(n int) (from int32, ok bool) {
 	return 0, false
 }
 
-// sharedLane returns the lowest lane in shared use that has room, or else the lowest free lane. A pool counts free capacity
-// over all its GPUs, so that no single lane may have room; then it returns the lane with the most room.
+// sharedLane returns the lowest lane in shared use that has room, or else the lowest free lane. A pool counts free
+// capacity over all its GPUs, so that no single lane may have room; then it returns the lane with the most room.
 func (l *lanes) sharedLane(milli int16) int32 {
 	idle, best, most := -1, 0, int16(-1)
 	for i, ps := range l.pieces {

@@ -19,7 +19,8 @@ type Page struct {
 	// Warmup and Tail are the numbers of jobs at the beginning and at the end, by position, that the distributions of
 	// completion times leave out.
 	Warmup, Tail int
-	// Focus shows at first the time in which most of the jobs end, where the last ones take far longer. A reader can zoom out.
+	// Focus shows at first the time in which most of the jobs end, where the last ones take far longer. A reader can zoom
+	// out.
 	Focus bool
 
 	limits limits
@@ -61,8 +62,8 @@ func New(runs int) *Page {
 	}}
 }
 
-// Run adds a run called name. The result must observe all points of the run from its first observation on. Jobs that are in
-// the system then are shown from that point on.
+// Run adds a run called name. The result must observe all points of the run from its first observation on. Jobs that
+// are in the system then are shown from that point on.
 func (p *Page) Run(name string) *Run {
 	r := &Run{page: p, name: name}
 	r.series.most, r.heat.columns = p.limits.buckets, p.limits.columns

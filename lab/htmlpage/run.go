@@ -141,9 +141,9 @@ func (r *Run) begin(v *sim.View, p *sim.Point) {
 	}
 }
 
-// join takes in the jobs that were in the system before the first point: all but those whose first event there is a Submit.
-// Decisions that were made at that point before the first observation are in the state of v already, and their events are yet
-// to come: those change nothing.
+// join takes in the jobs that were in the system before the first point: all but those whose first event there is a
+// Submit. Decisions that were made at that point before the first observation are in the state of v already, and their
+// events are yet to come: those change nothing.
 func (r *Run) join(v *sim.View, p *sim.Point) {
 	seen := map[sim.Job]*sim.Event{} // its first event
 	for i := range p.Events {
@@ -189,8 +189,8 @@ func (r *Run) hold(v *sim.View, j sim.Job) {
 	r.open(v, &sim.Point{Now: r.from}, &e, first)
 }
 
-// Observe implements sim.Observer. The decisions at the previous point are the first events of p and have the time of that
-// point.
+// Observe implements sim.Observer. The decisions at the previous point are the first events of p and have the time of
+// that point.
 func (r *Run) Observe(v *sim.View, p *sim.Point) error {
 	if !r.begun {
 		r.begin(v, p)
@@ -319,9 +319,9 @@ func (r *Run) dropDetail() {
 	r.lanes.end()
 }
 
-// poolGang returns the number of GPUs of the gang that e starts or resizes on a pool. The event does not say. If the job no
-// longer runs, its request may have its original size again; then the number follows from the GPU-time since e, because the
-// job held its GPUs from e until now.
+// poolGang returns the number of GPUs of the gang that e starts or resizes on a pool. The event does not say. If the
+// job no longer runs, its request may have its original size again; then the number follows from the GPU-time since e,
+// because the job held its GPUs from e until now.
 func (r *Run) poolGang(v *sim.View, p *sim.Point, e *sim.Event, l *liveJob, milli int) int {
 	t := v.Trace(e.Job)
 	if v.State(e.Job) == sim.Running || t.MaxGPUs == 0 || p.Now <= e.At || milli == 0 {

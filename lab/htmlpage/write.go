@@ -19,9 +19,9 @@ var assets embed.FS
 // scripts are the parts of the program, in the order in which they are joined.
 var scripts = []string{"format", "draw", "data", "axes", "curves", "charts", "results", "gantt", "figure", "page"}
 
-// Drawing returns the parts of the program that other pages share: numbers and times for people (format), pens and colours (draw),
-// axes, charts and differences (results), who held which GPU (gantt), and elements and figures (figure). What they expect of the
-// page that joins them is said in each.
+// Drawing returns the parts of the program that other pages share: numbers and times for people (format), pens and
+// colours (draw), axes, charts and differences (results), who held which GPU (gantt), and elements and figures
+// (figure). What they expect of the page that joins them is said in each.
 func Drawing() string {
 	var b strings.Builder
 	for _, s := range []string{"format", "draw", "axes", "results", "gantt", "figure"} {
@@ -44,9 +44,9 @@ func asset(name string) string {
 
 // Write writes the page and returns w's error. It may be called again after further observations.
 //
-// Texts from outside cannot become markup: they are in one block of JSON in which <, > and & are escaped, and the program
-// inserts them as text. The page's Content-Security-Policy forbids all connections, and all scripts except that program,
-// which it names by digest.
+// Texts from outside cannot become markup: they are in one block of JSON in which <, > and & are escaped, and the
+// program inserts them as text. The page's Content-Security-Policy forbids all connections, and all scripts except that
+// program, which it names by digest.
 func (p *Page) Write(w io.Writer) error {
 	var program strings.Builder
 	program.WriteString("\"use strict\";\n(function () {\n")
@@ -63,7 +63,8 @@ func (p *Page) Write(w io.Writer) error {
 	_, _ = b.WriteString(`<meta name="viewport" content="width=device-width, initial-scale=1">` + "\n")
 	_, _ = b.WriteString(`<meta name="color-scheme" content="light dark">` + "\n")
 	_, _ = b.WriteString("<title>" + html.EscapeString(p.Title) + "</title>\n<style>" + style + "</style>\n</head>\n<body>\n")
-	_, _ = b.WriteString("<noscript>This page draws its figures by a script that it contains; nothing is loaded from elsewhere.</noscript>\n")
+	_, _ = b.WriteString("<noscript>This page draws its figures by a script that it contains; nothing is loaded from " +
+		"elsewhere.</noscript>\n")
 	_, _ = b.WriteString("<main id=\"page\"></main>\n<script type=\"application/json\" id=\"data\">")
 	_, _ = b.Write(p.encode())
 	_, _ = b.WriteString("</script>\n<script>" + script + "</script>\n</body>\n</html>\n")

@@ -1,6 +1,6 @@
-// Package mlflow sends what a training reports to a tracking server of MLflow, over its REST interface. It follows the run's
-// progress.jsonl, so that a training never waits for the server, and a server that was away gets what it missed. What was sent is
-// noted in the run directory: a run that is resumed goes on in the same run of the server.
+// Package mlflow sends what a training reports to a tracking server of MLflow, over its REST interface. It follows the
+// run's progress.jsonl, so that a training never waits for the server, and a server that was away gets what it missed.
+// What was sent is noted in the run directory: a run that is resumed goes on in the same run of the server.
 package mlflow
 
 import (
@@ -68,7 +68,8 @@ const (
 func (o *Options) Check() error {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
-		return fault.Mistakef("%s: got %q, want the address of a tracking server, as http://127.0.0.1:5000", fault.Key("mlflow"), secret.Without(o.URL))
+		return fault.Mistakef("%s: got %q, want the address of a tracking server, as http://127.0.0.1:5000",
+			fault.Key("mlflow"), secret.Without(o.URL))
 	}
 	return nil
 }
@@ -78,8 +79,8 @@ type state struct {
 	URL        string `json:"url"`
 	Experiment string `json:"experiment_id"`
 	Run        string `json:"run_id"`
-	// The last steps that were sent. A resumed run cuts its lines back to its checkpoint and then repeats what it has said, which
-	// the server has.
+	// The last steps that were sent. A resumed run cuts its lines back to its checkpoint and then repeats what it has
+	// said, which the server has.
 	Step      int64 `json:"step"`
 	Validated int64 `json:"validated"`
 	Params    bool  `json:"params"`
@@ -126,8 +127,10 @@ func Start(opt Options) (*Sender, error) {
 	opt.URL = strings.TrimRight(opt.URL, "/")
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sender{
-		opt: opt, client: &http.Client{Timeout: 20 * time.Second}, tail: jsonl.New(filepath.Join(opt.RunDir, rundir.ProgressFile)),
-		st: state{URL: secret.Without(opt.URL), Step: -1, Validated: -1}, stop: stop, ending: make(chan Status, 1), done: make(chan struct{}),
+		opt: opt, client: &http.Client{Timeout: 20 * time.Second}, tail: jsonl.New(filepath.Join(opt.RunDir,
+			rundir.ProgressFile)),
+		st: state{URL: secret.Without(opt.URL), Step: -1, Validated: -1}, stop: stop, ending: make(chan Status,
+			1), done: make(chan struct{}),
 	}
 	b, err := ordinary.Read(filepath.Join(opt.RunDir, StateFile), ordinary.Settings)
 	var had state
@@ -166,12 +169,16 @@ func (s *Sender) loop(ctx context.Context) {
 		}
 		if err != nil {
 			if ctx.Err() != nil {
-				s.opt.Say("mlflow: the last lines are not sent, because %s does not answer; the same command with --resume sends them", s.st.URL)
+				s.opt.Say(
+					"mlflow: the last lines are not sent, because %s does not answer; the same command with --resume sends them",
+					s.st.URL)
 				return
 			}
 			if !s.away {
 				s.away = true
-				s.opt.Say("mlflow: %s does not answer (%v); the training goes on, and what the server misses is sent when it is back", s.st.URL, short(err))
+				s.opt.Say(
+					"mlflow: %s does not answer (%v); the training goes on, and what the server misses is sent when it is back",
+					s.st.URL, short(err))
 			}
 			wait = min(2*wait, 30*s.opt.Every)
 			if status != "" {
@@ -235,7 +242,8 @@ func (s *Sender) send(ctx context.Context) error {
 			return nil
 		}
 		n := min(len(s.pending), maxMetrics)
-		if err := s.post(ctx, "runs/log-batch", map[string]any{"run_id": s.st.Run, "metrics": s.pending[:n]}, nil); err != nil {
+		if err := s.post(ctx, "runs/log-batch", map[string]any{"run_id": s.st.Run, "metrics": s.pending[:n]}, nil); err !=
+			nil {
 			return s.judge(err)
 		}
 		if s.pending = s.pending[n:]; len(s.pending) > 0 {
@@ -249,7 +257,8 @@ func (s *Sender) send(ctx context.Context) error {
 // judge decides whether an error is for good.
 func (s *Sender) judge(err error) error {
 	var r *refusal
-	if errors.As(err, &r) && r.status/100 == 4 && r.status != http.StatusTooManyRequests && r.status != http.StatusRequestTimeout {
+	if errors.As(err, &r) && r.status/100 == 4 && r.status != http.StatusTooManyRequests &&
+		r.status != http.StatusRequestTimeout {
 		s.dead = err
 		s.opt.Say("mlflow: %s refuses: %v; nothing more is sent, and the training goes on", s.st.URL, err)
 	}
@@ -331,7 +340,8 @@ func (s *Sender) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tags := []map[string]string{{"key": "mlflow.source.name", "value": "gymctl train"}, {"key": "mlflow.source.type", "value": "LOCAL"}}
+	tags := []map[string]string{{"key": "mlflow.source.name", "value": "gymctl train"},
+		{"key": "mlflow.source.type", "value": "LOCAL"}}
 	for _, k := range slices.Sorted(maps.Keys(s.opt.Tags)) {
 		tags = append(tags, map[string]string{"key": k, "value": s.opt.Tags[k]})
 	}
@@ -342,11 +352,14 @@ func (s *Sender) create(ctx context.Context) error {
 			} `json:"info"`
 		} `json:"run"`
 	}
-	if err := s.post(ctx, "runs/create", map[string]any{"experiment_id": id, "run_name": s.opt.Name, "start_time": s.opt.Now().UnixMilli(), "tags": tags}, &made); err != nil {
+	if err := s.post(ctx, "runs/create",
+		map[string]any{"experiment_id": id, "run_name": s.opt.Name, "start_time": s.opt.Now().UnixMilli(), "tags": tags},
+		&made); err != nil {
 		return err
 	}
 	if made.Run.Info.ID == "" {
-		return &refusal{status: http.StatusBadRequest, text: "its answer to runs/create has no run_id: it is no tracking server of MLflow"}
+		return &refusal{status: http.StatusBadRequest,
+			text: "its answer to runs/create has no run_id: it is no tracking server of MLflow"}
 	}
 	s.st.Experiment, s.st.Run = id, made.Run.Info.ID
 	s.keep()
@@ -390,16 +403,19 @@ func (s *Sender) experiment(ctx context.Context) (string, error) {
 				Stage string `json:"lifecycle_stage"`
 			} `json:"experiment"`
 		}
-		if err := s.get(ctx, "experiments/get-by-name?experiment_name="+url.QueryEscape(s.opt.Experiment), &have); err != nil {
+		if err := s.get(ctx, "experiments/get-by-name?experiment_name="+url.QueryEscape(s.opt.Experiment), &have); err !=
+			nil {
 			return "", err
 		}
 		if have.Experiment.Stage == "deleted" {
-			return "", &refusal{status: http.StatusBadRequest, text: fmt.Sprintf("experiment %q is deleted; restore it there, or name another", s.opt.Experiment)}
+			return "", &refusal{status: http.StatusBadRequest,
+				text: fmt.Sprintf("experiment %q is deleted; restore it there, or name another", s.opt.Experiment)}
 		}
 		return have.Experiment.ID, nil
 	}
 	if err == nil && made.ID == "" {
-		return "", &refusal{status: http.StatusBadRequest, text: "its answer to experiments/create has no experiment_id: it is no tracking server of MLflow"}
+		return "", &refusal{status: http.StatusBadRequest,
+			text: "its answer to experiments/create has no experiment_id: it is no tracking server of MLflow"}
 	}
 	return made.ID, err
 }
@@ -408,11 +424,12 @@ func (s *Sender) update(ctx context.Context, status Status) error {
 	if !s.ready {
 		return nil // nothing was trained
 	}
-	return s.judge(s.post(ctx, "runs/update", map[string]any{"run_id": s.st.Run, "status": status, "end_time": s.opt.Now().UnixMilli()}, nil))
+	return s.judge(s.post(ctx, "runs/update",
+		map[string]any{"run_id": s.st.Run, "status": status, "end_time": s.opt.Now().UnixMilli()}, nil))
 }
 
-// keep notes what the server has. A disk that is full does not end the sending: a run that is resumed may then send some lines
-// again.
+// keep notes what the server has. A disk that is full does not end the sending: a run that is resumed may then send
+// some lines again.
 func (s *Sender) keep() {
 	b, err := json.Marshal(s.st)
 	if err == nil {

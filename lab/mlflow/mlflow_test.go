@@ -153,16 +153,20 @@ func write(t *testing.T, dir, text string, more bool) {
 func lines(from, to int) string {
 	var b strings.Builder
 	for i := from; i <= to; i++ {
-		fmt.Fprintf(&b, `{"step":%d,"episodes":%d,"updates":%d,"return_mean":%d,"length_mean":null,"train":{"policy_loss":0.5},"timing":{"steps_per_s":10,"wall_s":%d}}`+"\n", 10*i, i, i, i, i)
+		fmt.Fprintf(&b,
+			`{"step":%d,"episodes":%d,"updates":%d,"return_mean":%d,"length_mean":null,"train":{"policy_loss":0.5},"timing":{"steps_per_s":10,"wall_s":%d}}`+"\n", 10*i, i, i, i, i)
 	}
 	return b.String()
 }
 
 func options(f *fake, url, dir string) Options {
-	return Options{URL: url, Experiment: "gym", RunDir: dir, Name: "mine", Params: [][2]string{{"seed", "1"}, {"ppo.lr", "0.1"}}, Say: f.say, Every: 5 * time.Millisecond, Patience: 5 * time.Second}
+	return Options{URL: url, Experiment: "gym", RunDir: dir, Name: "mine",
+		Params: [][2]string{{"seed", "1"}, {"ppo.lr", "0.1"}}, Say: f.say, Every: 5 * time.Millisecond,
+		Patience: 5 * time.Second}
 }
 
-// Every line arrives once, though the server is away at first and in between, and a resumed run cuts its file and repeats.
+// Every line arrives once, though the server is away at first and in between, and a resumed run cuts its file and
+// repeats.
 func TestEveryLineArrivesOnce(t *testing.T) {
 	f, server := newFake(t)
 	f.set(true)
@@ -200,7 +204,8 @@ func TestEveryLineArrivesOnce(t *testing.T) {
 	if got := f.values["validation/jct_s_geometric_mean"][50]; len(got) != 1 || got[0] != 100 {
 		t.Errorf("validations %v", f.values)
 	}
-	if len(f.runs) != 1 || fmt.Sprint(f.status) != "[run-1 KILLED run-1 RUNNING run-1 FINISHED]" || f.params["ppo.lr"] != "0.1" || f.largest > maxMetrics {
+	if len(f.runs) != 1 || fmt.Sprint(f.status) != "[run-1 KILLED run-1 RUNNING run-1 FINISHED]" ||
+		f.params["ppo.lr"] != "0.1" || f.largest > maxMetrics {
 		t.Errorf("runs %v, statuses %v, parameters %v, largest batch %d", f.runs, f.status, f.params, f.largest)
 	}
 }

@@ -1,6 +1,6 @@
-// Package modelcard writes the page that goes with an exported policy: what it is, for which environment and workload, what it knew
-// of run times, how long it was trained, how it did against its baselines, and how to load it. Everything comes from the run's folder;
-// what is not there is said to be missing.
+// Package modelcard writes the page that goes with an exported policy: what it is, for which environment and workload,
+// what it knew of run times, how long it was trained, how it did against its baselines, and how to load it. Everything
+// comes from the run's folder; what is not there is said to be missing.
 package modelcard
 
 import (
@@ -217,7 +217,8 @@ func readResults(name string) (*results, error) {
 func (c *card) results(r *results) {
 	c.line("\n## Against its rivals\n")
 	if r == nil {
-		c.line("The run's folder has no evaluation (`%s`). `gymctl eval --checkpoint %s` makes one.", rundir.EvalFile, filepath.Base(c.e.Run))
+		c.line("The run's folder has no evaluation (`%s`). `gymctl eval --checkpoint %s` makes one.", rundir.EvalFile,
+			filepath.Base(c.e.Run))
 		return
 	}
 	m := report.MetricOf(c.e.Spec.ID)
@@ -225,7 +226,8 @@ func (c *card) results(r *results) {
 	if r.windows == 0 {
 		on = plain.Count(r.episodes, "test episode", "test episodes")
 	}
-	c.line("On %s that neither training nor the choice of the checkpoint used. IQM is the mean of the middle half; brackets are 95 %% bootstrap intervals.\n", on)
+	c.line("On %s that neither training nor the choice of the checkpoint used. IQM is the mean of the middle half; "+
+		"brackets are 95 %% bootstrap intervals.\n", on)
 	agent := ""
 	if i := slices.IndexFunc(r.policies, func(p report.Result) bool { return p.Kind == report.KindCheckpoint }); i >= 0 {
 		agent = r.policies[i].Name
@@ -253,7 +255,8 @@ func (c *card) results(r *results) {
 		if d, ok := difference[p.Name]; ok {
 			against, wins = report.PairedText(d), fmt.Sprintf("%.0f %%", 100*d.WinRate)
 		}
-		c.line("| %s | %s | %s | [%s, %s] | %s | %s | %s |", p.Name, kindOf(p.Kind), show(s.IQM), show(s.CI95[0]), show(s.CI95[1]), show(s.Mean), against, wins)
+		c.line("| %s | %s | %s | [%s, %s] | %s | %s | %s |", p.Name, kindOf(p.Kind), show(s.IQM), show(s.CI95[0]),
+			show(s.CI95[1]), show(s.Mean), against, wins)
 	}
 	returns := r.metric == report.Return
 	what, better := "the "+m.Title, "lower"
@@ -284,7 +287,8 @@ func (c *card) loading(f File, r *results) {
 		as = "As in the table above" + c.besides(r)
 	}
 	c.line("%s:\n\n```\ngymctl eval --policy-onnx %s --name mine%s%s\n```\n", as, name, c.worldFlags(), c.evalFlags(r))
-	c.line("In Python, with ONNX Runtime. The observation is one vector: the fields above side by side, in that order.\n\n```python")
+	c.line("In Python, with ONNX Runtime. The observation is one vector: the fields above side by side, in that order.\n" +
+		"\n```python")
 	c.line("import numpy as np\nimport onnxruntime\n")
 	c.line("session = onnxruntime.InferenceSession(%q)", name)
 	masked := len(c.e.Spec.Action.Sizes) > 0
@@ -296,8 +300,8 @@ func (c *card) loading(f File, r *results) {
 	c.line("action = session.run([\"action\"], feed)[0][0]\n```")
 }
 
-// evalFlags returns the flags of an evaluation that the model does not contain either: the workload and the baselines, so that the
-// command gives the table of r again.
+// evalFlags returns the flags of an evaluation that the model does not contain either: the workload and the baselines,
+// so that the command gives the table of r again.
 func (c *card) evalFlags(r *results) string {
 	if r == nil {
 		return ""

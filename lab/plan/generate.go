@@ -12,14 +12,17 @@ import (
 	"clustergym/simulator/dag/synth"
 )
 
-// GenerateForm is the form of Config.Generate: a family of synth.Families, the size, and optionally the number of the draw.
+// GenerateForm is the form of Config.Generate: a family of synth.Families, the size, and optionally the number of the
+// draw.
 const GenerateForm = "FAMILY:TASKSxGPUS or FAMILY:TASKSxGPUS:DRAW"
 
 // parseGenerate reads a text of GenerateForm. A text without a draw means draw 0, the first.
 func parseGenerate(text string) (family string, tasks, gpus, draw int, err error) {
 	families := synth.Families()
 	named, _, _ := strings.Cut(text, ":")
-	wrong := fault.New("generate", text, GenerateForm+", 1 to 100000 tasks, 1 to 5000 GPUs, FAMILY one of "+strings.Join(families, ", ")+nearest.Meant(named, families))
+	wrong := fault.New("generate", text,
+		GenerateForm+", 1 to 100000 tasks, 1 to 5000 GPUs, FAMILY one of "+strings.Join(families,
+			", ")+nearest.Meant(named, families))
 	parts := strings.Split(text, ":")
 	if len(parts) < 2 || len(parts) > 3 || !slices.Contains(families, parts[0]) {
 		return "", 0, 0, 0, wrong

@@ -26,12 +26,15 @@ func TestGenerateTexts(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "degree-3", "degree-3:", "degree-3:x", "degree-3:20", "degree-3:20x", "degree-3:x4", "degree-3:0x4", "degree-3:20x0", "degree-3:100001x4",
-		"degree-3:20x5001", "degree-3:+20x4", "degree-3:20x-4", "degree-3:2e1x4", "degree-3:20X4", "degree-3:20x4:", "degree-3:20x4:-1",
+		"", "degree-3", "degree-3:", "degree-3:x", "degree-3:20", "degree-3:20x", "degree-3:x4", "degree-3:0x4",
+		"degree-3:20x0", "degree-3:100001x4",
+		"degree-3:20x5001", "degree-3:+20x4", "degree-3:20x-4", "degree-3:2e1x4", "degree-3:20X4", "degree-3:20x4:",
+		"degree-3:20x4:-1",
 		"degree-3:20x4:+1", "degree-3:20x4:1000001", "degree-3:20x4:0:0", "degree-2:20x4", "Degree-3:20x4", ":20x4",
 	} {
 		_, _, _, _, err := parseGenerate(text)
-		want := `generate: got "` + text + `", want FAMILY:TASKSxGPUS or FAMILY:TASKSxGPUS:DRAW, 1 to 100000 tasks, 1 to 5000 GPUs, FAMILY one of alibaba, degree-1,`
+		want := `generate: got "` + text +
+			`", want FAMILY:TASKSxGPUS or FAMILY:TASKSxGPUS:DRAW, 1 to 100000 tasks, 1 to 5000 GPUs, FAMILY one of alibaba, degree-1,`
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
@@ -98,7 +101,8 @@ func TestAGeneratedGraphReachesTheHookBeforeItsPlans(t *testing.T) {
 	}
 	c.Generate = "training:30"
 	var input *fault.Mistake
-	if err := Run(context.Background(), c, Hooks{Now: clock()}, func(*Result) error { return nil }); !errors.As(err, &input) {
+	if err := Run(context.Background(), c, Hooks{Now: clock()}, func(*Result) error { return nil }); !errors.As(err,
+		&input) {
 		t.Errorf("%v is not a mistake of the user's", err)
 	}
 }

@@ -21,17 +21,20 @@ import (
 
 // GeneratorConfig says how the plan generator of WORL-RTGS is trained, by double deep Q-learning in DAGPlace-v1.
 type GeneratorConfig struct {
-	Steps   int             `yaml:"steps"` // tasks placed in all environments together
-	Envs    int             `yaml:"envs"`
-	Teach   float64         `yaml:"teach"`   // initial share of tasks placed where they end first; falls to 0 over the first half of the steps
-	Judge   int             `yaml:"judge"`   // episodes that judge the weights, before training and ten times during it; the best weights are kept
+	Steps int `yaml:"steps"` // tasks placed in all environments together
+	Envs  int `yaml:"envs"`
+	// initial share of tasks placed where they end first; falls to 0 over the first half of the steps
+	Teach float64 `yaml:"teach"`
+	// episodes that judge the weights, before training and ten times during it; the best weights are kept
+	Judge   int             `yaml:"judge"`
 	Place   dagplace.Config `yaml:"place"`   // the environment
 	Learner ddqn.Config     `yaml:"learner"` // the algorithm
 }
 
 // DefaultGeneratorConfig returns the configuration with which the weights in the program were trained.
 func DefaultGeneratorConfig() GeneratorConfig {
-	c := GeneratorConfig{Steps: 600_000, Envs: 16, Teach: 0.5, Judge: 64, Place: dagplace.DefaultConfig(), Learner: ddqn.DefaultConfig()}
+	c := GeneratorConfig{Steps: 600_000, Envs: 16, Teach: 0.5, Judge: 64, Place: dagplace.DefaultConfig(),
+		Learner: ddqn.DefaultConfig()}
 	c.Place.Vary, c.Place.Slots, c.Place.Scale = true, 16, "local"
 	c.Place.Order, c.Place.Insert, c.Place.Reward = "rank", true, "makespan"
 	c.Place.Tasks, c.Place.GPUs, c.Place.Degree, c.Place.Hopes = 200, 100, 3, "random"
@@ -48,9 +51,9 @@ func DefaultGeneratorConfig() GeneratorConfig {
 	return c
 }
 
-// Hopeful returns c with other things to learn: to follow hopes and to shorten the plan that they were drawn from, on hopes such
-// as a search has late on, and on more kinds of graphs, of up to 2,000 tasks with up to 100 parents each on average. The
-// experiment worl-rtgs says what that is worth.
+// Hopeful returns c with other things to learn: to follow hopes and to shorten the plan that they were drawn from, on
+// hopes such as a search has late on, and on more kinds of graphs, of up to 2,000 tasks with up to 100 parents each on
+// average. The experiment worl-rtgs says what that is worth.
 func (c GeneratorConfig) Hopeful() GeneratorConfig {
 	c.Place.Reward, c.Place.Hopes, c.Place.Degree, c.Place.Tasks = "hope", "search", 50, 2000
 	return c
@@ -71,14 +74,16 @@ func (c GeneratorConfig) Validate() error {
 
 // TrainedGenerator is the result of training a generator.
 type TrainedGenerator struct {
-	Weights []byte    // the network's, as safetensors
-	Ratios  []float64 // makespan over HEFT's, geometric mean over the judging episodes; first before training, then ten times during it
-	Best    float64   // the smallest of Ratios, which Weights reached
+	Weights []byte // the network's, as safetensors
+	// makespan over HEFT's, geometric mean over the judging episodes; first before training, then ten times during it
+	Ratios []float64
+	Best   float64 // the smallest of Ratios, which Weights reached
 }
 
-// TrainGenerator trains a generator. Equal configurations and seeds give equal results; workers affects only speed. If say
-// is not nil, it is called with each judgement: the number of steps so far and the ratio.
-func TrainGenerator(ctx context.Context, c GeneratorConfig, seed uint64, workers int, say func(step int, ratio float64)) (*TrainedGenerator, error) {
+// TrainGenerator trains a generator. Equal configurations and seeds give equal results; workers affects only speed. If
+// say is not nil, it is called with each judgement: the number of steps so far and the ratio.
+func TrainGenerator(ctx context.Context, c GeneratorConfig, seed uint64, workers int,
+	say func(step int, ratio float64)) (*TrainedGenerator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
@@ -190,7 +195,8 @@ func judgeGenerator(ctx context.Context, c *GeneratorConfig, a *ddqn.Agent, work
 			return err
 		}
 		player := agents.NewPlayer(e, policy)
-		if _, _, err := player.Play(ctx, env.Episode{Seed: rng.At(rng.Hash("generator/judge"), uint64(i)), Window: -1}, nil); err != nil {
+		if _, _, err := player.Play(ctx, env.Episode{Seed: rng.At(rng.Hash("generator/judge"), uint64(i)), Window: -1},
+			nil); err != nil {
 			return err
 		}
 		info := player.TimeStep().Info

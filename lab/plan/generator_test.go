@@ -16,7 +16,8 @@ func TestTrainingAGeneratorRepeatsForAnyNumberOfWorkers(t *testing.T) {
 	var first *TrainedGenerator
 	for _, workers := range []int{1, 3} {
 		var said []float64
-		g, err := TrainGenerator(context.Background(), c, 3, workers, func(_ int, ratio float64) { said = append(said, ratio) })
+		g, err := TrainGenerator(context.Background(), c, 3, workers,
+			func(_ int, ratio float64) { said = append(said, ratio) })
 		if err != nil {
 			t.Fatal(err)
 		}

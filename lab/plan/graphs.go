@@ -36,8 +36,9 @@ type graphSource struct {
 	next func() (g *dag.Graph, own *dag.Platform, at string, err error)
 }
 
-// headBytes is the size of the beginning of a file by which sniffGraph recognises its format. The first key of a dag-json
-// graph may be a list longer than that, so the beginning need not contain the keys that tell the two JSON formats apart.
+// headBytes is the size of the beginning of a file by which sniffGraph recognises its format. The first key of a
+// dag-json graph may be a list longer than that, so the beginning need not contain the keys that tell the two JSON
+// formats apart.
 const headBytes = 1 << 16
 
 // openGraphs opens a file, compressed or not.
@@ -116,8 +117,8 @@ func openGraphs(ctx context.Context, path, format string) (*graphSource, error) 
 	return s, nil
 }
 
-// sniffGraph recognises a format by the first bytes of a file: an Alibaba table by a column of its header, a workflow by its
-// JSON keys. Everything else counts as dag-json, whose reader reports what is missing.
+// sniffGraph recognises a format by the first bytes of a file: an Alibaba table by a column of its header, a workflow
+// by its JSON keys. Everything else counts as dag-json, whose reader reports what is missing.
 func sniffGraph(head []byte) string {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
 	if len(head) > 0 && head[0] != '{' && head[0] != '[' && bytes.Contains(traces.HeaderLine(head), []byte("task_name")) {

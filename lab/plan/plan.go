@@ -30,11 +30,12 @@ type Config struct {
 	Budget   string   `yaml:"budget"`    // see BudgetForms
 	Start    string   `yaml:"start"`     // what a search starts from: heft or random
 	B        float64  `yaml:"b"`         // shape of a search's spiral
-	Moves    int      `yaml:"moves"`     // single tasks of the best plan that a search in running-time space tries to move in each iteration
-	Noise    float64  `yaml:"noise"`     // standard deviation of the logarithms of heft-noise's ranks
-	Weights  string   `yaml:"generator"` // path of weights of worl-rtgs's generator; "" = those in the program
-	Seed     uint64   `yaml:"seed"`
-	Workers  int      `yaml:"workers"` // goroutines of a search; affects only speed
+	// single tasks of the best plan that a search in running-time space tries to move in each iteration
+	Moves   int     `yaml:"moves"`
+	Noise   float64 `yaml:"noise"`     // standard deviation of the logarithms of heft-noise's ranks
+	Weights string  `yaml:"generator"` // path of weights of worl-rtgs's generator; "" = those in the program
+	Seed    uint64  `yaml:"seed"`
+	Workers int     `yaml:"workers"` // goroutines of a search; affects only speed
 }
 
 // BudgetForms describes the forms of Config.Budget.
@@ -43,7 +44,8 @@ const BudgetForms = "auto, ITERATIONSxWHALES (heft-noise and searches), or a num
 // DefaultConfig returns a configuration that plans with HEFT. Graph or Generate is left to the caller.
 func DefaultConfig() Config {
 	return Config{
-		Format: workload.FormatAuto, Policies: []string{"heft"}, RankMean: string(dag.Pairs), Budget: "auto", Start: "heft", B: 1, Noise: DefaultNoise, Seed: 1, Workers: 1,
+		Format: workload.FormatAuto, Policies: []string{"heft"}, RankMean: string(dag.Pairs), Budget: "auto", Start: "heft",
+		B: 1, Noise: DefaultNoise, Seed: 1, Workers: 1,
 	}
 }
 
@@ -65,11 +67,13 @@ func (c *Config) Validate() error {
 	for _, p := range c.Policies {
 		l.Add(slices.Contains(Policies(), p), "policies", p, nearest.OneOf(p, Policies()))
 	}
-	l.Add(slices.Contains(dag.RankMeans(), c.RankMean), "rank_mean", c.RankMean, nearest.OneOf(c.RankMean, dag.RankMeans()))
+	l.Add(slices.Contains(dag.RankMeans(), c.RankMean), "rank_mean", c.RankMean,
+		nearest.OneOf(c.RankMean, dag.RankMeans()))
 	if _, err := parseBudget(c.Budget); err != nil {
 		l.Join("", err)
 	}
-	l.Add(c.Start == "heft" || c.Start == "random", "start", c.Start, "heft or random"+nearest.Meant(c.Start, []string{"heft", "random"}))
+	l.Add(c.Start == "heft" || c.Start == "random", "start", c.Start,
+		"heft or random"+nearest.Meant(c.Start, []string{"heft", "random"}))
 	l.Add(c.B >= -10 && c.B <= 10, "b", c.B, "a number in [-10, 10]")
 	l.Add(c.Moves >= 0 && c.Moves <= 1_000_000_000, "moves", c.Moves, "0 or more")
 	l.Add(c.Noise >= 0 && c.Noise <= 10, "noise", c.Noise, "a number in [0, 10]")
@@ -134,8 +138,8 @@ type Hooks struct {
 	Progress func(graph, policy string, p float64) // called with the share of a search that is done; may be nil
 }
 
-// Run plans every graph that cfg names with each of its policies, graph by graph, and passes each checked plan to emit as
-// soon as it is made. Mistakes in cfg and in files are *fault.Mistakes; plans emitted before an error remain valid.
+// Run plans every graph that cfg names with each of its policies, graph by graph, and passes each checked plan to emit
+// as soon as it is made. Mistakes in cfg and in files are *fault.Mistakes; plans emitted before an error remain valid.
 func Run(ctx context.Context, cfg Config, hooks Hooks, emit func(*Result) error) error {
 	if err := cfg.Validate(); err != nil {
 		return &fault.Mistake{Err: err}
@@ -209,7 +213,8 @@ func planOne(ctx context.Context, q *dag.Problem, policy string, cfg *Config, ho
 		return nil, fmt.Errorf("%s of %s is no schedule: %w", policy, q.Graph.Name, err)
 	}
 	if policy == "eft-index" && q.Graph.Bytes() > 0 && q.Procs() > 1 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s: eft-index is the rule of a model without transfers: its times are without them", q.Graph.Name))
+		r.Notes = append(r.Notes,
+			fmt.Sprintf("%s: eft-index is the rule of a model without transfers: its times are without them", q.Graph.Name))
 	}
 	d := &r.Document
 	d.Graph, d.Tasks, d.Edges, d.Processors = q.Graph.Name, q.Tasks(), q.Graph.Edges(), q.Procs()
@@ -235,7 +240,8 @@ func (r *Result) plan(ctx context.Context, policy string, cfg *Config, hooks Hoo
 		return r.search(ctx, policy, cfg, limit, hooks)
 	}
 	if policy == NoisyPolicy {
-		r.Plan, err = listsched.New(r.Problem, o).NoisyHEFT(ctx, Plans(limit.of(policy, r.Problem)), cfg.Noise, rng.Stream(cfg.Seed, "plan/"+policy))
+		r.Plan, err = listsched.New(r.Problem,
+			o).NoisyHEFT(ctx, Plans(limit.of(policy, r.Problem)), cfg.Noise, rng.Stream(cfg.Seed, "plan/"+policy))
 		return err
 	}
 	if policy == "optimum" {

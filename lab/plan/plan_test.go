@@ -93,7 +93,8 @@ func TestEveryGraphIsPlannedUnderEveryPolicy(t *testing.T) {
 			t.Errorf("plan %d has %d placements and took %v s", k, len(got.Placements), got.Wall)
 		}
 		got.Placements, got.Wall = nil, 0
-		if got.Graph != want.Graph || got.Tasks != want.Tasks || got.Edges != want.Edges || got.Processors != want.Processors ||
+		if got.Graph != want.Graph || got.Tasks != want.Tasks || got.Edges != want.Edges ||
+			got.Processors != want.Processors ||
 			got.Policy != want.Policy || got.Makespan != want.Makespan || got.Proven != want.Proven {
 			t.Errorf("plan %d: %+v, want %+v", k, got, want)
 		}
@@ -109,7 +110,8 @@ func TestEveryGraphIsPlannedUnderEveryPolicy(t *testing.T) {
 // Run adds reading, checking and reporting to a planner, and changes nothing of its plan.
 func TestARecordedGraphIsPlannedAsByListsched(t *testing.T) {
 	c := DefaultConfig()
-	c.Graph, c.Platform, c.Policies, c.Seed = write(t, "w.json", workflow), write(t, "p.json", pair), listsched.Policies(), 3
+	c.Graph, c.Platform, c.Policies, c.Seed = write(t, "w.json",
+		workflow), write(t, "p.json", pair), listsched.Policies(), 3
 	c.Policies = slices.DeleteFunc(c.Policies, func(p string) bool { return p == "optimum" })
 	all, err := runAll(c)
 	if err != nil || len(all) != len(c.Policies) {
@@ -117,7 +119,8 @@ func TestARecordedGraphIsPlannedAsByListsched(t *testing.T) {
 	}
 	for k, policy := range c.Policies {
 		r := all[k]
-		want, err := listsched.New(r.Problem, listsched.Options{RankMean: dag.Pairs}).Plan(context.Background(), policy, rng.Stream(3, "plan/"+policy))
+		want, err := listsched.New(r.Problem,
+			listsched.Options{RankMean: dag.Pairs}).Plan(context.Background(), policy, rng.Stream(3, "plan/"+policy))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +129,8 @@ func TestARecordedGraphIsPlannedAsByListsched(t *testing.T) {
 			t.Errorf("%s: %+v, want a makespan of %v", policy, d, want.Makespan)
 		}
 		for i, p := range d.Placements {
-			if p.Task != r.Problem.Graph.Task(int32(i)).ID || p.Processor != r.Problem.Platform.Processor(int(want.Proc[i])).ID ||
+			if p.Task != r.Problem.Graph.Task(int32(i)).ID ||
+				p.Processor != r.Problem.Platform.Processor(int(want.Proc[i])).ID ||
 				p.Start != want.Start[i] || p.Finish != want.Finish[i] {
 				t.Errorf("%s, task %d: %+v", policy, i, p)
 			}
@@ -149,7 +153,8 @@ func TestAnOptimumThatIsNotProvenSaysWhy(t *testing.T) {
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d plans, %v", len(all), err)
 	}
-	if r := all[0]; r.Document.Proven || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "is not proven to be the least: the search stopped after 1 nodes") {
+	if r := all[0]; r.Document.Proven || len(r.Notes) != 1 ||
+		!strings.Contains(r.Notes[0], "is not proven to be the least: the search stopped after 1 nodes") {
 		t.Errorf("proven %v, notes %q", r.Document.Proven, r.Notes)
 	}
 }
@@ -177,21 +182,24 @@ func TestAMistakeIsOneSentence(t *testing.T) {
 		{func(c *Config) { c.Format = "wfformat" }, `schemaVersion: got "", want 1.5 or 1.6`},
 		{func(c *Config) { c.Graph = write(t, "p.json", processor) }, "tasks is missing"},
 		{func(c *Config) { c.Policies, c.Weights = []string{"worl-rtgs"}, "none" }, "generator: there is no file none"},
-		{func(c *Config) { c.Policies, c.Weights = []string{"worl-rtgs"}, graphs }, "generator " + graphs + ": the generator's weights: "},
+		{func(c *Config) { c.Policies, c.Weights = []string{"worl-rtgs"}, graphs },
+			"generator " + graphs + ": the generator's weights: "},
 	} {
 		c := DefaultConfig()
 		c.Graph = graphs
 		x.set(&c)
 		all, err := runAll(c)
 		var input *fault.Mistake
-		if len(all) > 0 || !errors.As(err, &input) || !strings.Contains(err.Error(), x.want) || strings.Contains(err.Error(), "\n") {
+		if len(all) > 0 || !errors.As(err, &input) || !strings.Contains(err.Error(), x.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%d plans, %v; want %s", len(all), err, x.want)
 		}
 	}
 	c := DefaultConfig()
 	c.Graph = graphs
 	all, err := runAll(c)
-	if want := graphs + ", line 2 (bare): the graph has no processors; want platform FILE"; len(all) != 1 || err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := graphs + ", line 2 (bare): the graph has no processors; want platform FILE"; len(all) != 1 || err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%d plans, %v; want the first graph's plan and %s", len(all), err, want)
 	}
 }
@@ -205,24 +213,28 @@ func TestPlanningStopsWhenItIsAskedTo(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	full := errors.New("the disk is full")
-	if err := Run(context.Background(), c, Hooks{Now: clock()}, func(*Result) error { return full }); !errors.Is(err, full) {
+	if err := Run(context.Background(), c, Hooks{Now: clock()}, func(*Result) error { return full }); !errors.Is(err,
+		full) {
 		t.Errorf("emit's error: %v", err)
 	}
 	h := Hooks{Now: clock(), Graph: func(*dag.Problem) error { return full }}
-	if err := Run(context.Background(), c, h, func(*Result) error { t.Error("planned"); return nil }); !errors.Is(err, full) {
+	if err := Run(context.Background(), c, h, func(*Result) error { t.Error("planned"); return nil }); !errors.Is(err,
+		full) {
 		t.Errorf("the hook's error: %v", err)
 	}
 }
 
 func TestBudgets(t *testing.T) {
 	for text, want := range map[string]budget{
-		"auto": {}, "1": {nodes: 1}, "1000000": {nodes: 1_000_000}, "1x2": {iterations: 1, whales: 2}, "1000000x10000": {iterations: 1_000_000, whales: 10_000},
+		"auto": {}, "1": {nodes: 1}, "1000000": {nodes: 1_000_000}, "1x2": {iterations: 1, whales: 2},
+		"1000000x10000": {iterations: 1_000_000, whales: 10_000},
 	} {
 		if got, err := parseBudget(text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "Auto", "0", "-1", "+1", "1.5", "x", "10x", "x10", "10x1", "0x10", "10x10001", "1000001x10", "10x10x10", "10X10"} {
+	for _, text := range []string{"", "Auto", "0", "-1", "+1", "1.5", "x", "10x", "x10", "10x1", "0x10", "10x10001",
+		"1000001x10", "10x10x10", "10X10"} {
 		if got, err := parseBudget(text); err == nil || got != (budget{}) {
 			t.Errorf("%q: %+v, %v, want an error", text, got, err)
 		}

@@ -21,11 +21,12 @@ var SearchPolicies = []string{"woa", "rtgs", "rtgs-released", "worl-rtgs", "whal
 // NoisyPolicy is the best of noisy plans of HEFT. It makes as many plans as a search does with the same budget.
 const NoisyPolicy = "heft-noise"
 
-// DefaultNoise is the standard deviation of the logarithms of NoisyPolicy's ranks that did best on graphs which the study
-// worl-rtgs does not report.
+// DefaultNoise is the standard deviation of the logarithms of NoisyPolicy's ranks that did best on graphs which the
+// study worl-rtgs does not report.
 const DefaultNoise = 0.1
 
-// Plans returns the number of plans that a search of a budget makes: the first population, then all whales but the leader.
+// Plans returns the number of plans that a search of a budget makes: the first population, then all whales but the
+// leader.
 func Plans(iterations, whales int) int { return whales + iterations*(whales-1) }
 
 // GeneratorWeights are the weights that TrainGenerator returns for DefaultGeneratorConfig and seed 1, as safetensors.
@@ -52,9 +53,9 @@ func SearchConfig(policy string) woa.Config {
 	return c
 }
 
-// AutoBudget returns the budget of a search over n tasks on m processors: 100 iterations of 30 whales for small graphs and
-// fewer of both for larger ones, so that a plan takes some tens of seconds at most on two processors. It depends only on its
-// arguments, so a plan can be repeated.
+// AutoBudget returns the budget of a search over n tasks on m processors: 100 iterations of 30 whales for small graphs
+// and fewer of both for larger ones, so that a plan takes some tens of seconds at most on two processors. It depends
+// only on its arguments, so a plan can be repeated.
 func AutoBudget(policy string, n, m int) (iterations, whales int) {
 	// The cost of one plan, counted in evaluations of a task on a processor. The policy's network costs some hundreds of
 	// them for each task.
@@ -120,8 +121,8 @@ func (b budget) of(policy string, q *dag.Problem) (iterations, whales int) {
 	return AutoBudget(policy, q.Tasks(), q.Procs())
 }
 
-// GeneratorPolicies returns a function that makes a new policy, for woa.Hooks.Policy, from the weights of a generator that
-// was trained with c. The function returns an error if the weights do not fit c's network.
+// GeneratorPolicies returns a function that makes a new policy, for woa.Hooks.Policy, from the weights of a generator
+// that was trained with c. The function returns an error if the weights do not fit c's network.
 func GeneratorPolicies(c GeneratorConfig, weights []byte) func() (agents.Policy, error) {
 	return func() (agents.Policy, error) {
 		spec, err := woa.PolicySpec(c.Place.Slots)

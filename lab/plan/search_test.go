@@ -75,7 +75,8 @@ func TestTheProgramContainsAGenerator(t *testing.T) {
 	if _, err := GeneratorPolicies(DefaultGeneratorConfig(), GeneratorWeights[:200])(); err == nil {
 		t.Error("half a file of weights is taken")
 	}
-	if _, err := GeneratorPolicies(DefaultGeneratorConfig(), bytes.Repeat([]byte{0}, len(GeneratorWeights)))(); err == nil {
+	if _, err := GeneratorPolicies(DefaultGeneratorConfig(), bytes.Repeat([]byte{0}, len(GeneratorWeights)))(); err ==
+		nil {
 		t.Error("zeros are taken for weights")
 	}
 }
@@ -103,7 +104,8 @@ func TestNoisyHEFTIsAPolicy(t *testing.T) {
 		q := noisy[0].Problem
 		w := SearchConfig(p)
 		w.Iterations, w.Whales = 3, 4
-		r, err := woa.Search(context.Background(), q, w, nil, 1, 1, woa.Hooks{Policy: GeneratorPolicies(DefaultGeneratorConfig(), GeneratorWeights)})
+		r, err := woa.Search(context.Background(), q, w, nil, 1, 1,
+			woa.Hooks{Policy: GeneratorPolicies(DefaultGeneratorConfig(), GeneratorWeights)})
 		if err != nil || r.Plans != Plans(3, 4) {
 			t.Errorf("%s: %v, %v", p, r, err)
 		}

@@ -19,7 +19,8 @@ func WriteTable(w io.Writer, results []*Result) error {
 			note = "optimal"
 		}
 		rows = append(rows, []string{
-			d.Graph, d.Policy, note, fmt.Sprint(d.Tasks), fmt.Sprint(d.Edges), fmt.Sprint(d.Processors), fmt.Sprint(r.Plan.Used()),
+			d.Graph, d.Policy, note, fmt.Sprint(d.Tasks), fmt.Sprint(d.Edges), fmt.Sprint(d.Processors),
+			fmt.Sprint(r.Plan.Used()),
 			fmt.Sprintf("%.6g", d.Makespan), fmt.Sprintf("%.3g", d.Makespan/bestOf(results, d.Graph)), texttable.Wall(d.Wall),
 		})
 	}

@@ -26,7 +26,8 @@ type Forecast struct {
 // collect simulates jobs, which are in order of submit, on the cluster under FIFO that skips, with the predictors of
 // by, and returns the forecasts for those submitted at from or later whose run time is not 0. On the zero Spec every
 // job starts when it is submitted. progress is told how many jobs have been submitted; nil = nobody is.
-func collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, by predict.Maker, on cluster.Spec, from time.Duration, progress func(jobs int)) ([]Forecast, error) {
+func collect(ctx context.Context, jobs []traces.Job, est sim.Estimates, by predict.Maker, on cluster.Spec,
+	from time.Duration, progress func(jobs int)) ([]Forecast, error) {
 	cfg := sim.DefaultConfig()
 	cfg.Predictor = by
 	if on.Pool == 0 && len(on.Racks) == 0 {
@@ -88,12 +89,13 @@ func (c *collector) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// Quality is how well forecasts agree with run times. There is no mean of |error|/run time: it is ruled by jobs that were
-// killed after seconds, and rewards forecasting too little for all others.
+// Quality is how well forecasts agree with run times. There is no mean of |error|/run time: it is ruled by jobs that
+// were killed after seconds, and rewards forecasting too little for all others.
 type Quality struct {
 	Jobs     int     `json:"jobs"`
-	Spearman float64 `json:"spearman"`       // rank correlation of forecast medians and run times
-	Pairs    float64 `json:"pairs"`          // share of the pairs of jobs of different run times in the right order; half for equal forecasts
+	Spearman float64 `json:"spearman"` // rank correlation of forecast medians and run times
+	// share of the pairs of jobs of different run times in the right order; half for equal forecasts
+	Pairs    float64 `json:"pairs"`
 	LogError float64 `json:"mean_log_error"` // mean |ln(forecast median / run time)|
 	// The 95 % intervals of these (Intervals); nil = unknown.
 	SpearmanCI *[2]float64 `json:"spearman_ci,omitempty"`
@@ -198,8 +200,8 @@ func concordance(x, y []float64) float64 {
 	return right / pairs
 }
 
-// concordant returns how many pairs x puts in the right order, and the pairs with different y. It counts with a Fenwick tree
-// over the ranks of x.
+// concordant returns how many pairs x puts in the right order, and the pairs with different y. It counts with a Fenwick
+// tree over the ranks of x.
 func concordant(x, y []float64) (right, pairs float64) {
 	values := slices.Clone(x)
 	slices.Sort(values)

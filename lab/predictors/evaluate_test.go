@@ -79,17 +79,18 @@ func TestPairsAreThoseOfTheDefinition(t *testing.T) {
 	}
 }
 
-// The data are an example of textbooks: IQ and hours of television of ten people, rho = -29/165. With ties, the ranks are
-// means, and 1 - 6·Σd²/(n·(n²-1)) no longer holds.
+// The data are an example of textbooks: IQ and hours of television of ten people, rho = -29/165. With ties, the ranks
+// are means, and 1 - 6·Σd²/(n·(n²-1)) no longer holds.
 func TestRankCorrelations(t *testing.T) {
 	iq := []float64{106, 100, 86, 101, 99, 103, 97, 113, 112, 110}
 	hours := []float64{7, 27, 2, 50, 28, 29, 20, 12, 6, 17}
 	if got, want := correlation(ranks(iq), ranks(hours)), -29.0/165; math.Abs(got-want) > 1e-12 {
 		t.Errorf("rho %v, want %v", got, want)
 	}
-	// Ranks 0, 1.5, 1.5, 3 and 0, 1, 2.5, 2.5: deviations from 1.5 have the products 2.25, 0, 0, 1.5, and 4.5 as the sum of
-	// the squares of each.
-	if got, want := correlation(ranks([]float64{10, 20, 20, 30}), ranks([]float64{1, 2, 3, 3})), 3.75/4.5; math.Abs(got-want) > 1e-12 {
+	// Ranks 0, 1.5, 1.5, 3 and 0, 1, 2.5, 2.5: deviations from 1.5 have the products 2.25, 0, 0, 1.5, and 4.5 as the sum
+	// of the squares of each.
+	if got, want := correlation(ranks([]float64{10, 20, 20, 30}), ranks([]float64{1, 2, 3, 3})),
+		3.75/4.5; math.Abs(got-want) > 1e-12 {
 		t.Errorf("rho with ties %v, want %v", got, want)
 	}
 	if got := correlation(ranks([]float64{5, 5, 5}), ranks([]float64{1, 2, 3})); got != 0 {
@@ -149,7 +150,8 @@ func TestResamplesOfBlocksAreMeasuredExactly(t *testing.T) {
 		}
 		n := float64(len(u))
 		mean := n * n * n / 4
-		if got, want := (triple(&w, xy)-mean)/math.Sqrt((triple(&w, xx)-mean)*(triple(&w, yy)-mean)), correlation(ranks(u), ranks(v)); math.Abs(got-want) > 1e-9 {
+		if got, want := (triple(&w, xy)-mean)/math.Sqrt((triple(&w, xx)-mean)*(triple(&w, yy)-mean)),
+			correlation(ranks(u), ranks(v)); math.Abs(got-want) > 1e-9 {
 			t.Errorf("rho %v, want %v", got, want)
 		}
 		if got, want := double(&w, right)/double(&w, pairs), inOrder(u, v); math.Abs(got-want) > 1e-12 {
@@ -169,7 +171,8 @@ func TestResamplesOfBlocksAreMeasuredExactly(t *testing.T) {
 	}
 }
 
-// Forecasts of the exact rung are perfect, and those of a predictor cover what they say on jobs that repeat one distribution.
+// Forecasts of the exact rung are perfect, and those of a predictor cover what they say on jobs that repeat one
+// distribution.
 func TestCollectMeasuresTheJobsFromATimeOn(t *testing.T) {
 	src := rng.Stream(3, t.Name())
 	var jobs []traces.Job

@@ -25,10 +25,11 @@ func FeatureColumns(forecasts bool) []string {
 	return names
 }
 
-// WriteFeatures writes what trees are fitted to as CSV: a row for each of jobs, which are in order of submit, in the order
-// of their ends. A value that is not known is empty. With a model, five columns with its quantiles of the run time follow, in
-// seconds. It returns the number of rows. progress is told it now and then.
-func WriteFeatures(ctx context.Context, w io.Writer, jobs []traces.Job, m *Model, progress func(rows int)) (n int, err error) {
+// WriteFeatures writes what trees are fitted to as CSV: a row for each of jobs, which are in order of submit, in the
+// order of their ends. A value that is not known is empty. With a model, five columns with its quantiles of the run
+// time follow, in seconds. It returns the number of rows. progress is told it now and then.
+func WriteFeatures(ctx context.Context, w io.Writer, jobs []traces.Job, m *Model, progress func(rows int)) (n int,
+	err error) {
 	b := bufio.NewWriterSize(w, 1<<16)
 	c := csv.NewWriter(b)
 	if err := c.Write(FeatureColumns(m != nil)); err != nil {
@@ -43,7 +44,8 @@ func WriteFeatures(ctx context.Context, w io.Writer, jobs []traces.Job, m *Model
 			progress(n)
 		}
 		n++
-		row = append(row[:0], r.Job.ID, number(r.Job.Submit.Seconds(), 64), number(r.End.Seconds(), 64), number(r.Job.Work.Seconds(), 64),
+		row = append(row[:0], r.Job.ID, number(r.Job.Submit.Seconds(), 64), number(r.End.Seconds(), 64),
+			number(r.Job.Work.Seconds(), 64),
 			number(r.Unit.Seconds(), 64))
 		for _, x := range r.Features {
 			row = append(row, number(float64(x), 32))

@@ -76,7 +76,8 @@ func TestGeneratedJobsArePredictableLikePhillys(t *testing.T) {
 		name += fromHistory(t, jobs).Spearman / seeds
 		plain += fromHistory(t, without(generated(t, "philly", 72_000, seed), true)).Spearman / seeds
 	}
-	t.Logf("rank correlation with virtual clusters %.3f, users %.3f, names %.3f; profile philly %.3f; log error %.3f", cluster, user, name, plain, logError)
+	t.Logf("rank correlation with virtual clusters %.3f, users %.3f, names %.3f; profile philly %.3f; log error %.3f",
+		cluster, user, name, plain, logError)
 	if math.Abs(cluster-phillySpearman) > 0.05 {
 		t.Errorf("rank correlation from virtual clusters and GPUs: %.3f, want %.3f within 0.05", cluster, phillySpearman)
 	}
@@ -90,7 +91,8 @@ func TestGeneratedJobsArePredictableLikePhillys(t *testing.T) {
 		t.Errorf("names add %.3f to the rank correlation, want 0 to 0.05", more)
 	}
 	if plain > cluster-0.05 {
-		t.Errorf("profile philly, whose bursts have nothing to do with those before, has a rank correlation of %.3f, with habits %.3f", plain, cluster)
+		t.Errorf(
+			"profile philly, whose bursts have nothing to do with those before, has a rank correlation of %.3f, with habits %.3f", plain, cluster)
 	}
 }
 
@@ -107,7 +109,9 @@ func TestTheRecordedTableHasTheFiguresThatGeneratedJobsFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q := fromHistory(t, d.Jobs()); math.Abs(q.Spearman-phillySpearman) > 0.002 || math.Abs(q.LogError-phillyLogError) > 0.002 {
-		t.Errorf("rank correlation %.4f, log error %.4f, want %g and %g", q.Spearman, q.LogError, phillySpearman, phillyLogError)
+	if q := fromHistory(t, d.Jobs()); math.Abs(q.Spearman-phillySpearman) > 0.002 ||
+		math.Abs(q.LogError-phillyLogError) > 0.002 {
+		t.Errorf("rank correlation %.4f, log error %.4f, want %g and %g", q.Spearman, q.LogError, phillySpearman,
+			phillyLogError)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"clustergym/simulator/predict"
 )
 
-// Blocks is the number of consecutive blocks of jobs that are drawn for an interval. Jobs of one time resemble each other,
-// so single jobs are no independent observations.
+// Blocks is the number of consecutive blocks of jobs that are drawn for an interval. Jobs of one time resemble each
+// other, so single jobs are no independent observations.
 const Blocks = 20
 
-// Intervals adds the intervals to q, the quality of all, which are in order of submit; there are none for less than 2·Blocks
-// jobs. Each resample of blocks has ranks and pairs of its own. They are sums over two or three blocks, so that a resample
-// costs the same for any number of jobs.
+// Intervals adds the intervals to q, the quality of all, which are in order of submit; there are none for less than
+// 2·Blocks jobs. Each resample of blocks has ranks and pairs of its own. They are sums over two or three blocks, so
+// that a resample costs the same for any number of jobs.
 func (q *Quality) Intervals(all []Forecast) {
 	n := len(all)
 	if n < 2*Blocks {
@@ -89,7 +89,8 @@ func triple(w *[Blocks]float64, t *tensor) (sum float64) {
 	return sum
 }
 
-// below returns for each value how many values of each block are less; equal ones count half. A value's rank is their sum.
+// below returns for each value how many values of each block are less; equal ones count half. A value's rank is their
+// sum.
 func below(x []float64, block []int) [][Blocks]float32 {
 	out := make([][Blocks]float32, len(x))
 	var seen [Blocks]float32

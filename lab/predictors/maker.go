@@ -15,8 +15,8 @@ import (
 // ArchiveBytes is what an archive holds for a job, at most: its keys, and twice that while it is made.
 const ArchiveBytes = 5 * (16 + 24) * 2
 
-// Maker returns what makes the predictors behind est, nil if est asks none. archive are the jobs of the trace in order of
-// submit, if runs begin in its middle; else nil.
+// Maker returns what makes the predictors behind est, nil if est asks none. archive are the jobs of the trace in order
+// of submit, if runs begin in its middle; else nil.
 func Maker(est sim.Estimates, archive []traces.Job) (predict.Maker, error) {
 	switch est.Mode {
 	case sim.EstimateHistory:

@@ -30,8 +30,8 @@ type Model struct {
 	Bytes  int64
 }
 
-// ReadModel reads the model at path, which from opens; nil = any ordinary file. shown is its name in messages. What is wrong with the
-// file is a *fault.Mistake.
+// ReadModel reads the model at path, which from opens; nil = any ordinary file. shown is its name in messages. What is
+// wrong with the file is a *fault.Mistake.
 func ReadModel(ctx context.Context, from *traces.Files, path, shown string) (*Model, error) {
 	if from == nil {
 		from = traces.OrdinaryFiles()
@@ -45,7 +45,8 @@ func ReadModel(ctx context.Context, from *traces.Files, path, shown string) (*Mo
 	case st.IsDir():
 		return nil, fault.Mistakef("model %s: this is a folder; want a file of gymctl predict fit", shown)
 	case st.Size() > MostModelBytes:
-		return nil, fault.Mistakef("model %s: it has more than %d MiB, which no model has; want a file of gymctl predict fit", shown, MostModelBytes>>20)
+		return nil, fault.Mistakef("model %s: it has more than %d MiB, which no model has; want a file of gymctl predict fit",
+			shown, MostModelBytes>>20)
 	}
 	f, err := from.Raw(ctx, path)
 	if err != nil {
@@ -86,8 +87,8 @@ func (m *Model) Maker(archive []traces.Job) predict.Maker {
 	return gbdt.NewFitted(m.Fitted, archive, runtime.GOMAXPROCS(0))
 }
 
-// Known returns how many of jobs the model has been fitted to, and when the last of them ended if each had started when it
-// was submitted.
+// Known returns how many of jobs the model has been fitted to, and when the last of them ended if each had started when
+// it was submitted.
 func (m *Model) Known(jobs []traces.Job) (n int, end time.Duration) {
 	for i := range jobs {
 		if j := &jobs[i]; m.Knows(j) {
@@ -98,14 +99,18 @@ func (m *Model) Known(jobs []traces.Job) (n int, end time.Duration) {
 	return n, end
 }
 
-// Unseen returns a mistake if forecasts of the model for the jobs of all that are submitted at from or later know what no
-// cluster could have known: the model has been fitted to some of these jobs, or to others that ended later than from.
+// Unseen returns a mistake if forecasts of the model for the jobs of all that are submitted at from or later know what
+// no cluster could have known: the model has been fitted to some of these jobs, or to others that ended later than
+// from.
 func (m *Model) Unseen(all []traces.Job, from time.Duration) error {
 	n, end := m.Known(all)
 	if n == 0 || end <= from {
 		return nil
 	}
-	return fault.Mistakef("model %s has been fitted to %s of this trace, of which the last ended at %s; the jobs that are measured are submitted from %s on: want %s %s or later, or a model of predict fit %s %s", m.File, plain.Count(n, "job", "jobs"), Clock(end), Clock(from), fault.Key("from"), Clock(end+time.Second-1), fault.Key("until"), Clock(from))
+	return fault.Mistakef(
+		"model %s has been fitted to %s of this trace, of which the last ended at %s; the jobs that are measured are "+
+			"submitted from %s on: want %s %s or later, or a model of predict fit %s %s", m.File, plain.Count(n, "job", "jobs"),
+		Clock(end), Clock(from), fault.Key("from"), Clock(end+time.Second-1), fault.Key("until"), Clock(from))
 }
 
 // Clock writes a time on a trace's clock in whole seconds, rounded down, as flags take it.

@@ -31,7 +31,8 @@ func users(t *testing.T, n int) []traces.Job {
 	var jobs []traces.Job
 	for i := range n {
 		u := src.IntN(6)
-		j := traces.Job{ID: fmt.Sprint("j", i), User: fmt.Sprint("u", u), Submit: time.Duration(i) * time.Minute, GPUs: 1 + src.IntN(4), GPUMilli: 1000}
+		j := traces.Job{ID: fmt.Sprint("j", i), User: fmt.Sprint("u", u), Submit: time.Duration(i) * time.Minute,
+			GPUs: 1 + src.IntN(4), GPUMilli: 1000}
 		j.Work = time.Duration(math.Exp(4+float64(u)+src.NormFloat64()) * float64(time.Second))
 		jobs = append(jobs, j)
 	}
@@ -65,7 +66,8 @@ func TestAModelComesBackFromItsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(m.AppendBinary(nil), b) || m.Trace != "jobs.csv" || m.Until != until || m.File != "m.bin" || m.Bytes != int64(len(b)) {
+	if !bytes.Equal(m.AppendBinary(nil), b) || m.Trace != "jobs.csv" || m.Until != until || m.File != "m.bin" ||
+		m.Bytes != int64(len(b)) {
 		t.Errorf("got %+v", m)
 	}
 	ended := 0
@@ -120,9 +122,12 @@ func TestFilesThatAreNoModelsAreRefusedInASentence(t *testing.T) {
 		{"header", whole[:18], "it is damaged or cut short; fit it again, or copy it again"},
 		{"half", whole[:len(whole)/2], "it is damaged or cut short; fit it again, or copy it again"},
 		{"flipped", flipped, "it is damaged or cut short; fit it again, or copy it again"},
-		{"later", append([]byte("clustergym gbdt 2\n"), whole[18:]...), "it comes from another version of gymctl; fit it again"},
-		{"features", other([]string{"gpus", "moon"}, predict.Levels[:]), "its features or quantiles are not those of this gymctl; fit it again"},
-		{"levels", other(gbdt.Features(), []float64{0.5}), "its features or quantiles are not those of this gymctl; fit it again"},
+		{"later", append([]byte("clustergym gbdt 2\n"), whole[18:]...),
+			"it comes from another version of gymctl; fit it again"},
+		{"features", other([]string{"gpus", "moon"}, predict.Levels[:]),
+			"its features or quantiles are not those of this gymctl; fit it again"},
+		{"levels", other(gbdt.Features(), []float64{0.5}),
+			"its features or quantiles are not those of this gymctl; fit it again"},
 	} {
 		_, err := ReadModel(t.Context(), nil, save(t, c.name, c.b), c.name)
 		_, mistake := errors.AsType[*fault.Mistake](err)
@@ -149,7 +154,8 @@ func TestFilesThatAreNoModelsAreRefusedInASentence(t *testing.T) {
 	if err := errors.Join(err, f.Truncate(1<<40), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadModel(t.Context(), nil, huge, "huge"); err == nil || !strings.Contains(err.Error(), "more than 256 MiB") {
+	if _, err := ReadModel(t.Context(), nil, huge, "huge"); err == nil ||
+		!strings.Contains(err.Error(), "more than 256 MiB") {
 		t.Errorf("a terabyte: %v", err)
 	}
 }
@@ -166,8 +172,10 @@ func TestAModelIsNotMeasuredOnWhatItHasSeen(t *testing.T) {
 	for i := range cut {
 		cut[i].Submit -= jobs[800].Submit
 	}
-	for name, err := range map[string]error{"earlier": m.Unseen(jobs, jobs[1100].Submit), "from the first job on": m.Unseen(jobs, 0), "cut": m.Unseen(cut, 0)} {
-		if _, mistake := errors.AsType[*fault.Mistake](err); !mistake || !strings.Contains(err.Error(), "model m.bin has been fitted to") || strings.Contains(err.Error(), "\n") {
+	for name, err := range map[string]error{"earlier": m.Unseen(jobs, jobs[1100].Submit),
+		"from the first job on": m.Unseen(jobs, 0), "cut": m.Unseen(cut, 0)} {
+		if _, mistake := errors.AsType[*fault.Mistake](err); !mistake ||
+			!strings.Contains(err.Error(), "model m.bin has been fitted to") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -216,7 +224,8 @@ func TestFeaturesAreWrittenAsTheyAreFitted(t *testing.T) {
 		if i == 3 {
 			unit = 7200
 		}
-		if got, want := at(row, "target"), math.Log(jobs[i].Work.Seconds()/unit); at(row, "unit") != unit || math.Abs(got-want) > 1e-9 || at(row, "gpus") != float64(jobs[i].GPUs) {
+		if got, want := at(row, "target"), math.Log(jobs[i].Work.Seconds()/unit); at(row, "unit") != unit ||
+			math.Abs(got-want) > 1e-9 || at(row, "gpus") != float64(jobs[i].GPUs) {
 			t.Errorf("job %s: target %v, want %v; unit %v", row[0], got, want, at(row, "unit"))
 		}
 		if got := at(row, "requested_time"); i == 3 && math.Abs(got-math.Log(7200)) > 1e-6 || i != 3 && !math.IsNaN(got) {
@@ -239,8 +248,10 @@ func TestFeaturesAreWrittenAsTheyAreFitted(t *testing.T) {
 			}
 		}
 	}
-	if got, want := at(final, "user_last"), math.Log(float64(work)); math.Abs(got-want) > 1e-5 || at(final, "user_count") != float64(min(count, 20)) {
-		t.Errorf("the last job of user %s ran for ln %v, want %v; %v jobs, want %d", jobs[799].User, got, want, at(final, "user_count"), count)
+	if got, want := at(final, "user_last"), math.Log(float64(work)); math.Abs(got-want) > 1e-5 ||
+		at(final, "user_count") != float64(min(count, 20)) {
+		t.Errorf("the last job of user %s ran for ln %v, want %v; %v jobs, want %d", jobs[799].User, got, want,
+			at(final, "user_count"), count)
 	}
 }
 
@@ -260,7 +271,8 @@ func TestAssumedRequestsTellPredictorsNothing(t *testing.T) {
 	if a.String() != b.String() {
 		t.Error("the features differ")
 	}
-	if x, y := fitted(t, jobs, traces.MaxTime), fitted(t, assumed, traces.MaxTime); !bytes.Equal(x.AppendBinary(nil), y.AppendBinary(nil)) {
+	if x, y := fitted(t, jobs, traces.MaxTime),
+		fitted(t, assumed, traces.MaxTime); !bytes.Equal(x.AppendBinary(nil), y.AppendBinary(nil)) {
 		t.Error("the models differ")
 	}
 }
@@ -278,7 +290,8 @@ func TestAnInterruptedFitEnds(t *testing.T) {
 
 func TestPoints(t *testing.T) {
 	jobs := users(t, 100)
-	for text, want := range map[string]time.Duration{"0": 0, "0.5": 50 * time.Minute, "1": 99*time.Minute + 1, "0.999": 99 * time.Minute, "36h": 36 * time.Hour, "0s": 0} {
+	for text, want := range map[string]time.Duration{"0": 0, "0.5": 50 * time.Minute, "1": 99*time.Minute + 1,
+		"0.999": 99 * time.Minute, "36h": 36 * time.Hour, "0s": 0} {
 		if got, err := Point(jobs, "from", text); err != nil || got != want {
 			t.Errorf("%s: %v, %v, want %v", text, got, err, want)
 		}

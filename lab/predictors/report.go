@@ -68,12 +68,13 @@ func Point(jobs []traces.Job, key fault.Key, text string) (time.Duration, error)
 	if t, err := time.ParseDuration(text); err == nil && t >= 0 {
 		return t, nil
 	}
-	return 0, fault.Mistakef("%s: got %q, want a share of the jobs from 0 to 1, or a time on the trace's clock such as 36h",
-		key, text)
+	return 0,
+		fault.Mistakef("%s: got %q, want a share of the jobs from 0 to 1, or a time on the trace's clock such as 36h",
+			key, text)
 }
 
-// Eval measures predictors on the jobs of a trace from some time on. Each sees the whole trace from its beginning, and knows
-// at every submit what had ended by then. Faults of cfg and its files are *fault.Mistakes.
+// Eval measures predictors on the jobs of a trace from some time on. Each sees the whole trace from its beginning, and
+// knows at every submit what had ended by then. Faults of cfg and its files are *fault.Mistakes.
 func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error) {
 	ests, models, err := cfg.predictors(ctx)
 	if err != nil {
@@ -94,7 +95,8 @@ func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error)
 		return nil, err
 	}
 	if last := jobs[len(jobs)-1].Submit; from > last {
-		return nil, fault.Mistakef("%s: got %s, and the last job of %s is submitted at %s; want an earlier time", fault.Key("from"), cfg.From, info.File, Clock(last))
+		return nil, fault.Mistakef("%s: got %s, and the last job of %s is submitted at %s; want an earlier time",
+			fault.Key("from"), cfg.From, info.File, Clock(last))
 	}
 	lacking := 0
 	for i := range jobs {
@@ -114,7 +116,9 @@ func Eval(ctx context.Context, cfg EvalConfig, hooks EvalHooks) (*Report, error)
 	report := &Report{Trace: info, Cluster: cfg.Cluster, FromS: from.Seconds()}
 	for i, est := range ests {
 		if est.Mode == sim.EstimateTrace && lacking > 0 {
-			return nil, fault.Mistakef("%s: got trace, and %s of %s in %s have no requested time; want history, gbdt, exact or noisy:SIGMA", fault.Key("estimates"), workload.Thousands(lacking), workload.Thousands(len(jobs))+" jobs", info.File)
+			return nil,
+				fault.Mistakef("%s: got trace, and %s of %s in %s have no requested time; want history, gbdt, exact or noisy:SIGMA",
+					fault.Key("estimates"), workload.Thousands(lacking), workload.Thousands(len(jobs))+" jobs", info.File)
 		}
 		if m := models[i]; m != nil {
 			if err := m.Unseen(jobs, from); err != nil {
@@ -175,9 +179,11 @@ func (c *EvalConfig) predictors(ctx context.Context) (ests []sim.Estimates, mode
 	for _, text := range c.Estimates {
 		est, err := sim.ParseEstimates(text)
 		if want := strings.TrimPrefix(sim.EstimatesWanted, "none, "); err != nil {
-			return nil, nil, fault.Mistakef("%s: got %q, want %s%s", fault.Key("estimates"), text, want, nearest.Meant(text, []string{"trace", "history", "gbdt", "exact", "noisy"}))
+			return nil, nil, fault.Mistakef("%s: got %q, want %s%s", fault.Key("estimates"), text, want,
+				nearest.Meant(text, []string{"trace", "history", "gbdt", "exact", "noisy"}))
 		} else if est.Mode == sim.EstimateNone {
-			return nil, nil, fault.Mistakef("%s: got %q, of which there is nothing to measure; want %s", fault.Key("estimates"), text, want)
+			return nil, nil, fault.Mistakef("%s: got %q, of which there is nothing to measure; want %s", fault.Key("estimates"),
+				text, want)
 		}
 		var m *Model
 		if est.File != "" {
@@ -208,7 +214,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 	var rows [][]string
 	for i := range r.Predictors {
 		p := &r.Predictors[i]
-		row := []string{p.Estimates, p.Rung, within(p.Spearman, p.SpearmanCI), within(p.Pairs, p.PairsCI), within(p.LogError, p.LogErrorCI)}
+		row := []string{p.Estimates, p.Rung, within(p.Spearman, p.SpearmanCI), within(p.Pairs, p.PairsCI),
+			within(p.LogError, p.LogErrorCI)}
 		for k := range p.Below {
 			cell := "–"
 			if p.Causal() || k == predict.Quantiles/2 {
@@ -222,10 +229,14 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, append(row, cell))
 	}
-	if err := texttable.Write(w, header, rows, 2, "q90 / q10", "below q25", "below q75", "pairs in order", "below q50"); err != nil {
+	if err := texttable.Write(w, header, rows, 2, "q90 / q10", "below q25", "below q75", "pairs in order",
+		"below q50"); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, "\nIn brackets: 95 % intervals over "+strconv.Itoa(Blocks)+" blocks of consecutive jobs. Below q10: the share of run times that do not exceed\nthe 10 % quantile, 10 % for a calibrated predictor. q90 / q10: geometric mean of the quotient.\n")
+	_, err := io.WriteString(w,
+		"\nIn brackets: 95 % intervals over "+strconv.Itoa(Blocks)+
+			" blocks of consecutive jobs. Below q10: the share of run times that do not exceed\nthe 10 % quantile, 10 % for a "+
+			"calibrated predictor. q90 / q10: geometric mean of the quotient.\n")
 	return err
 }
 

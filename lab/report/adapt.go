@@ -37,7 +37,8 @@ func (r *AdaptReport) WriteTable(w io.Writer) error { return texttable.WriteShee
 
 // Sheets returns what WriteTable prints.
 func (r *AdaptReport) Sheets() []texttable.Sheet {
-	header := []string{"policy", "inner steps", "episodes seen", "mean return", "IQM [95 %]", "gain", "greedy", "greedy a step"}
+	header := []string{"policy", "inner steps", "episodes seen", "mean return", "IQM [95 %]", "gain", "greedy",
+		"greedy a step"}
 	if r.Solved != nil {
 		header = append(header, "solved")
 	}
@@ -58,7 +59,9 @@ func (r *AdaptReport) Sheets() []texttable.Sheet {
 		}
 		rows = append(rows, row)
 	}
-	below := fmt.Sprintf("%s: %s from seed %d, the same for every policy and not used in training. Every inner step learns from new\nepisodes of the task; returns are those of other episodes. IQM over the tasks with its 95 %% bootstrap interval.\n",
+	below := fmt.Sprintf(
+		"%s: %s from seed %d, the same for every policy and not used in training. Every inner step learns from new\n"+
+			"episodes of the task; returns are those of other episodes. IQM over the tasks with its 95 %% bootstrap interval.\n",
 		r.Env, plain.Count(r.Tasks, "task", "tasks"), r.Seed)
 	if r.Solved != nil {
 		below += fmt.Sprintf("Solved: a mean return of at least %g after adaptation.\n", *r.Solved)

@@ -8,8 +8,8 @@ import (
 	"clustergym/internal/texttable"
 )
 
-// Comparison is the result of an evaluation: a *Report over windows of a workload, an *EpisodeReport, an *AdaptReport or a *Ladder. As
-// JSON it is the document of gymctl eval --json.
+// Comparison is the result of an evaluation: a *Report over windows of a workload, an *EpisodeReport, an *AdaptReport
+// or a *Ladder. As JSON it is the document of gymctl eval --json.
 type Comparison interface {
 	WriteTable(w io.Writer) error
 	Sheets() []texttable.Sheet // what WriteTable prints
@@ -44,8 +44,8 @@ type Result struct {
 // Return is the metric of comparisons that count the sum of rewards.
 const Return = "return"
 
-// Results returns what policies reach on the same windows or episodes, the metric by which they are compared, and their differences in
-// it; none for other comparisons.
+// Results returns what policies reach on the same windows or episodes, the metric by which they are compared, and their
+// differences in it; none for other comparisons.
 func Results(c Comparison) (metric string, all []Result, paired []statistic.Paired) {
 	switch r := c.(type) {
 	case *Report:

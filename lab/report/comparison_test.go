@@ -13,9 +13,11 @@ func TestEveryComparisonIsReadAgain(t *testing.T) {
 	score := statistic.Describe(1, statistic.Sample{{1, 2, 3}})
 	for _, c := range []Comparison{
 		onRung("", "", "exact", "exact", with(PolicyReport{Name: "ppo:a@9", Kind: KindCheckpoint}, 1, 2, 3)),
-		&EpisodeReport{Env: "CartPole-v1", Episodes: 3, Policies: []EpisodePolicy{{Name: "random", Kind: "baseline", Return: Returns(1, []float64{1, 2, 3})}}},
+		&EpisodeReport{Env: "CartPole-v1", Episodes: 3,
+			Policies: []EpisodePolicy{{Name: "random", Kind: "baseline", Return: Returns(1, []float64{1, 2, 3})}}},
 		&AdaptReport{Env: "Nav2D-v1", Tasks: 3, Rows: []AdaptRow{{Name: "random"}}},
-		&Ladder{Metric: "jct_s", Rungs: []*Report{onRung("", "", "exact", "exact", PolicyReport{Name: "a", Metrics: &PolicyMetrics{Score: &score}})}},
+		&Ladder{Metric: "jct_s",
+			Rungs: []*Report{onRung("", "", "exact", "exact", PolicyReport{Name: "a", Metrics: &PolicyMetrics{Score: &score}})}},
 	} {
 		b, err := json.Marshal(c)
 		if err != nil {
@@ -40,10 +42,14 @@ func TestEveryComparisonIsReadAgain(t *testing.T) {
 func TestResultsAreThoseOfTheMetric(t *testing.T) {
 	blind := with(PolicyReport{Name: "sjf+skip"}, 1, 2, 3)
 	blind.Metrics.Score = nil
-	r := onRung("GPUPick-v1", "comm_cost", "exact", "exact", with(PolicyReport{Name: "ppo:a@9", Kind: KindCheckpoint}, 1, 2, 3), blind, PolicyReport{Name: "away", Missing: "left"})
-	r.Paired = []statistic.Paired{{A: "ppo:a@9", B: "sjf+skip", Metric: "jct_s"}, {A: "ppo:a@9", B: "x", Metric: r.Counts().Key}}
+	r := onRung("GPUPick-v1", "comm_cost", "exact", "exact",
+		with(PolicyReport{Name: "ppo:a@9", Kind: KindCheckpoint}, 1, 2, 3), blind,
+		PolicyReport{Name: "away", Missing: "left"})
+	r.Paired = []statistic.Paired{{A: "ppo:a@9", B: "sjf+skip", Metric: "jct_s"},
+		{A: "ppo:a@9", B: "x", Metric: r.Counts().Key}}
 	metric, all, paired := Results(r)
-	if metric != r.Counts().Key || len(all) != 3 || all[0].Score == nil || all[0].Score.Mean != 2 || all[1].Score != nil || all[2].Score != nil {
+	if metric != r.Counts().Key || len(all) != 3 || all[0].Score == nil || all[0].Score.Mean != 2 || all[1].Score != nil ||
+		all[2].Score != nil {
 		t.Errorf("%s: %+v", metric, all)
 	}
 	if len(paired) != 1 || paired[0].B != "x" {

@@ -32,8 +32,9 @@ type EpisodeReport struct {
 
 // EpisodePolicy is the result of one policy.
 type EpisodePolicy struct {
-	Name   string               `json:"name"`
-	Kind   string               `json:"kind"`            // checkpoint, baseline, slots (a rule in the action space) or planner
+	Name string `json:"name"`
+	// checkpoint, baseline, slots (a rule in the action space) or planner
+	Kind   string               `json:"kind"`
 	Return *EpisodeStatistic    `json:"return"`          // null for planners, which do not act step by step
 	Length *float64             `json:"length_mean"`     // steps
 	Solved *bool                `json:"solved"`          // whether the mean return reaches solved_at, null where that is
@@ -76,7 +77,8 @@ func (r *EpisodeReport) AddScores(m envs.Metric, scores []statistic.Sample) {
 		}
 		for b := range r.Policies {
 			if a != b {
-				r.Paired = append(r.Paired, statistic.Compare(r.Seed, r.Policies[a].Name, r.Policies[b].Name, m.Key, scores[a], scores[b], m.Higher))
+				r.Paired = append(r.Paired,
+					statistic.Compare(r.Seed, r.Policies[a].Name, r.Policies[b].Name, m.Key, scores[a], scores[b], m.Higher))
 			}
 		}
 	}
@@ -122,7 +124,8 @@ func (r *EpisodeReport) Sheets() []texttable.Sheet {
 	}
 	return []texttable.Sheet{{
 		Title: onEpisodes, Header: header, Rows: rows, Left: 1, Least: []string{"std", "worst", "mean length"},
-		Below: fmt.Sprintf("%s: %s from seed %d, the same for every policy and not used in training; IQM with its 95 %% bootstrap interval.\n%s",
+		Below: fmt.Sprintf(
+			"%s: %s from seed %d, the same for every policy and not used in training; IQM with its 95 %% bootstrap interval.\n%s",
 			r.Env, plain.Count(r.Episodes, "episode", "episodes"), r.Seed, r.threshold()),
 	}}
 }
@@ -168,12 +171,16 @@ func (r *EpisodeReport) scores() texttable.Sheet {
 			rules = "\n" + policyname.RuleForm + " acts through the agent's actions."
 		}
 	}
-	below := fmt.Sprintf("%s: %s %s, the same for every policy and not used in training:\nmeans over episodes, IQM with its 95 %% bootstrap interval.%s%s\n",
+	below := fmt.Sprintf(
+		"%s: %s %s, the same for every policy and not used in training:\nmeans over episodes, IQM with its 95 %% bootstrap "+
+			"interval.%s%s\n",
 		r.Env, plain.Count(r.Episodes, "test episode", "test episodes"), from, planners, rules)
 	if reference != "" {
-		below += fmt.Sprintf("agent vs it: difference of %s on the same episodes, %s = %s is better.\n", metric.Title, better(metric), reference)
+		below += fmt.Sprintf("agent vs it: difference of %s on the same episodes, %s = %s is better.\n", metric.Title,
+			better(metric), reference)
 	}
-	return texttable.Sheet{Title: onEpisodes, Header: header, Rows: rows, Left: 1, Least: []string{"mean length", "mean return", "wins"}, Below: below}
+	return texttable.Sheet{Title: onEpisodes, Header: header, Rows: rows, Left: 1,
+		Least: []string{"mean length", "mean return", "wins"}, Below: below}
 }
 
 // better returns the sign of a difference that means that the first policy is better.

@@ -48,8 +48,8 @@ func (r *Knowledge) Shown(e sim.Estimates) string {
 // elsewhere reports whether the agent was trained with other estimates.
 func (r *Knowledge) elsewhere(e sim.Estimates) bool { return !r.Trained.IsZero() && r.Trained != e }
 
-// Sentences says which policies of a table with these estimates ask nothing, so that they are the same on every rung, which
-// know more, and which were trained on another rung.
+// Sentences says which policies of a table with these estimates ask nothing, so that they are the same on every rung,
+// which know more, and which were trained on another rung.
 func Sentences(e sim.Estimates, rows []Knowledge) []string {
 	var nothing, all, trained []string
 	for i := range rows {

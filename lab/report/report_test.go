@@ -13,7 +13,8 @@ import (
 
 func TestHoursAsPeopleReadThem(t *testing.T) {
 	for seconds, want := range map[float64]string{
-		0: "0 s", 52.4: "52 s", 119.4: "119 s", 120: "2.0 min", 858: "14.3 min", 7199: "120.0 min", 7200: "2.00 h", 21672: "6.02 h",
+		0: "0 s", 52.4: "52 s", 119.4: "119 s", 120: "2.0 min", 858: "14.3 min", 7199: "120.0 min", 7200: "2.00 h",
+		21672:      "6.02 h",
 		100 * 3600: "4.2 d", -858: "-14.3 min", math.NaN(): "–",
 	} {
 		if got := texttable.Hours(seconds); got != want {
@@ -25,7 +26,8 @@ func TestHoursAsPeopleReadThem(t *testing.T) {
 		ci    [2]float64
 		want  string
 	}{
-		{60, [2]float64{30, 300}, "60 [30, 300] s"}, {858, [2]float64{66, 7200}, "14.3 [1.1, 120.0] min"}, {7200, [2]float64{3600, 10800}, "2.00 [1.00, 3.00] h"},
+		{60, [2]float64{30, 300}, "60 [30, 300] s"}, {858, [2]float64{66, 7200}, "14.3 [1.1, 120.0] min"},
+		{7200, [2]float64{3600, 10800}, "2.00 [1.00, 3.00] h"},
 	} {
 		if got := texttable.Span(c.value, c.ci); got != c.want {
 			t.Errorf("%v in %v is %q, want %q", c.value, c.ci, got, c.want)
@@ -37,14 +39,17 @@ func TestHoursAsPeopleReadThem(t *testing.T) {
 func sayings() *Report {
 	policy := func(name, kind string, jct float64) PolicyReport {
 		p := PolicyReport{Name: name, Kind: kind, Metrics: new(PolicyMetrics)}
-		p.Metrics.JCT = statistic.Statistic{IQM: jct, Mean: jct, CI95: [2]float64{jct - 10, jct + 10}, PerWindow: []float64{jct, jct}}
-		p.Metrics.JCT99.Mean, p.Metrics.Wait.Mean, p.Metrics.BoundedSlowdown.Mean, p.Metrics.Utilization.Mean = 90, 5, 1.25, .5
+		p.Metrics.JCT = statistic.Statistic{IQM: jct, Mean: jct, CI95: [2]float64{jct - 10, jct + 10},
+			PerWindow: []float64{jct, jct}}
+		p.Metrics.JCT99.Mean, p.Metrics.Wait.Mean, p.Metrics.BoundedSlowdown.Mean, p.Metrics.Utilization.Mean = 90, 5, 1.25,
+			.5
 		return p
 	}
 	return &Report{
 		Windows:  []WindowInfo{{1, 100, 10}, {2, 110, 10}},
 		Policies: []PolicyReport{policy("ppo:a@b@300", "checkpoint", 50), policy("fifo+strict", "heuristic", 100)},
-		Paired:   []statistic.Paired{{A: "ppo:a@b@300", B: "fifo+strict", Metric: "jct_s", Difference: -50, CI95: [2]float64{-60, -40}, WinRate: 1, Wins: 2}},
+		Paired: []statistic.Paired{{A: "ppo:a@b@300", B: "fifo+strict", Metric: "jct_s", Difference: -50,
+			CI95: [2]float64{-60, -40}, WinRate: 1, Wins: 2}},
 	}
 }
 
@@ -68,7 +73,8 @@ func TestComparisonTable(t *testing.T) {
 	if !slices.Equal(rows, want) {
 		t.Errorf("the table is\n%s, want the rows\n%s", table, strings.Join(want, "\n"))
 	}
-	if !strings.HasPrefix(rest, "2 windows of 10 jobs each") || !strings.Contains(rest, "negative = ppo@300 is faster") || strings.Contains(rest, "whole test part") {
+	if !strings.HasPrefix(rest, "2 windows of 10 jobs each") || !strings.Contains(rest, "negative = ppo@300 is faster") ||
+		strings.Contains(rest, "whole test part") {
 		t.Errorf("below it stands\n%s", rest)
 	}
 }
@@ -92,7 +98,8 @@ func TestTableSaysWhetherTheAgentIsAheadOfSJF(t *testing.T) {
 		if err := r.WriteTable(&b); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.String(); !strings.Contains(got, c.want) || c.want == "" && (strings.Contains(got, " is behind ") || strings.Contains(got, "told apart")) {
+		if got := b.String(); !strings.Contains(got, c.want) ||
+			c.want == "" && (strings.Contains(got, " is behind ") || strings.Contains(got, "told apart")) {
 			t.Errorf("%s: %q is missing in\n%s", c.rival, c.want, got)
 		}
 	}
@@ -123,7 +130,8 @@ func TestTableWithoutAnAgentAndOverTheWholePart(t *testing.T) {
 	if err := r.WriteTable(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"One run over the whole test part: 10 jobs, 9 counted.", "60.0 min", "30.0 min", "2.00 h"} {
+	for _, want := range []string{"One run over the whole test part: 10 jobs, 9 counted.", "60.0 min", "30.0 min",
+		"2.00 h"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}

@@ -13,14 +13,15 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Ladder is a comparison of policies on the same windows, repeated with several estimates of run times: how much each policy
-// loses by not knowing. It is the document of gymctl eval --rungs --json.
+// Ladder is a comparison of policies on the same windows, repeated with several estimates of run times: how much each
+// policy loses by not knowing. It is the document of gymctl eval --rungs --json.
 type Ladder struct {
 	Metric   string         `json:"metric"`
 	Against  sim.Estimates  `json:"against"` // the estimates that losses refer to
 	Policies []LadderPolicy `json:"policies"`
 	Rungs    []*Report      `json:"rungs"` // the whole comparison with each of the estimates
-	// LeftOut counts the jobs of the workload that are in no window because the environment does not take them; nil = none.
+	// LeftOut counts the jobs of the workload that are in no window because the environment does not take them; nil =
+	// none.
 	LeftOut *sched.LeftOut `json:"left_out,omitempty"`
 }
 
@@ -39,7 +40,8 @@ type LadderCell struct {
 	Rung      string        `json:"rung"`
 	Mean      *float64      `json:"mean"` // of the metric over windows, null where the policy does not play
 	CI95      *[2]float64   `json:"ci95"` // of the mean
-	// Loss is by how many percent the policy is worse than itself with Ladder.Against, on the same windows; negative = better.
+	// Loss is by how many percent the policy is worse than itself with Ladder.Against, on the same windows; negative =
+	// better.
 	Loss     *float64    `json:"loss_percent"`
 	LossCI95 *[2]float64 `json:"loss_ci95"`
 	Absent   string      `json:"absent,omitempty"` // why it does not play
@@ -158,7 +160,8 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 	}
 	texttable.OneUnit(rows)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %d jobs each, the same on every rung: mean over windows of %s with its 95 %% bootstrap interval.\n",
+	fmt.Fprintf(&b,
+		"%s of %d jobs each, the same on every rung: mean over windows of %s with its 95 %% bootstrap interval.\n",
 		plain.Count(len(first.Windows), "window", "windows"), first.Windows[0].Jobs, m.Title)
 	b.WriteString(Wrapped(fmt.Sprintf("lost on: by how much the policy is worse than itself on %s, on the same windows, "+
 		"with the 95 %% interval of the difference; negative = better.", l.Against.Label())))

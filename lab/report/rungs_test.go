@@ -10,7 +10,8 @@ import (
 
 // onRung is a comparison of the named policies by their values in three windows, with estimates.
 func onRung(env, metric, estimates, rung string, policies ...PolicyReport) *Report {
-	return &Report{Windows: make([]WindowInfo, 3), Policies: policies, Env: env, Metric: metric, Estimates: sim.MustEstimates(estimates), Rung: rung}
+	return &Report{Windows: make([]WindowInfo, 3), Policies: policies, Env: env, Metric: metric,
+		Estimates: sim.MustEstimates(estimates), Rung: rung}
 }
 
 // with is a policy with these values of every metric.
@@ -21,7 +22,8 @@ func with(p PolicyReport, values ...float64) PolicyReport {
 }
 
 func TestLadderSaysWhatIsLost(t *testing.T) {
-	agent, fifo, sjf := PolicyReport{Name: "ppo:a@9", Kind: KindCheckpoint, Trained: sim.MustEstimates("history")}, PolicyReport{Name: "fifo+skip", Nothing: true}, PolicyReport{Name: "sjf+skip"}
+	agent, fifo, sjf := PolicyReport{Name: "ppo:a@9", Kind: KindCheckpoint, Trained: sim.MustEstimates("history")},
+		PolicyReport{Name: "fifo+skip", Nothing: true}, PolicyReport{Name: "sjf+skip"}
 	l := &Ladder{Against: sim.MustEstimates("exact"), Rungs: []*Report{
 		onRung("", "", "none", "none", with(agent, 30, 60, 90), with(fifo, 60, 60, 60)),
 		onRung("", "", "history", "causal", with(agent, 20, 40, 60), with(fifo, 60, 60, 60), with(sjf, 30, 30, 30)),
@@ -45,15 +47,16 @@ func TestLadderSaysWhatIsLost(t *testing.T) {
 		"3 windows of 0 jobs each, the same on every rung: mean over windows of mean JCT with its 95 % bootstrap interval.",
 		"lost on: by how much the policy is worse than itself on exact, on the same windows, with the 95 % interval of",
 		"the difference; negative = better.",
-		"–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.", "ppo@9 was trained on estimates: history (causal).",
+		"–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.",
+		"ppo@9 was trained on estimates: history (causal).",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// A loss is positive where the policy is worse, also if higher values are better; it may be that to the last named rung, and a
-// policy without the environment's metric has none.
+// A loss is positive where the policy is worse, also if higher values are better; it may be that to the last named
+// rung, and a policy without the environment's metric has none.
 func TestLossesHaveASignAndAReference(t *testing.T) {
 	ordinary := PolicyReport{Name: "fifo+skip"}
 	blind := with(ordinary, 1, 2, 3)

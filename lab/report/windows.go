@@ -13,7 +13,8 @@ type Report struct {
 	Policies []PolicyReport     `json:"policies"`
 	Paired   []statistic.Paired `json:"paired"`
 	Whole    *WholeReport       `json:"whole,omitempty"`
-	// LeftOut counts the jobs of the workload that are in no window because the environment does not take them; nil = none.
+	// LeftOut counts the jobs of the workload that are in no window because the environment does not take them; nil =
+	// none.
 	LeftOut *sched.LeftOut `json:"left_out,omitempty"`
 
 	// Env is the environment and Metric what it counts; both are "" for JobSelect-v1, which counts jct_s.
@@ -55,17 +56,18 @@ const (
 
 // PolicyMetrics are statistics over windows of the metrics of package metrics.
 type PolicyMetrics struct {
-	JCT             statistic.Statistic  `json:"jct_s"`
-	Wait            statistic.Statistic  `json:"wait_s"`
-	FirstWait       statistic.Statistic  `json:"first_wait_s"`
-	Slowdown        statistic.Statistic  `json:"slowdown"`
-	BoundedSlowdown statistic.Statistic  `json:"bounded_slowdown"`
-	JCT99           statistic.Statistic  `json:"jct_p99_s"`
-	Makespan        statistic.Statistic  `json:"makespan_s"`
-	Utilization     statistic.Statistic  `json:"gpu_utilization"`
-	Effective       statistic.Statistic  `json:"effective_utilization"`
-	Unfinished      int                  `json:"unfinished"`      // over all windows
-	Score           *statistic.Statistic `json:"score,omitempty"` // the environment's own metric, where it is none of these
+	JCT             statistic.Statistic `json:"jct_s"`
+	Wait            statistic.Statistic `json:"wait_s"`
+	FirstWait       statistic.Statistic `json:"first_wait_s"`
+	Slowdown        statistic.Statistic `json:"slowdown"`
+	BoundedSlowdown statistic.Statistic `json:"bounded_slowdown"`
+	JCT99           statistic.Statistic `json:"jct_p99_s"`
+	Makespan        statistic.Statistic `json:"makespan_s"`
+	Utilization     statistic.Statistic `json:"gpu_utilization"`
+	Effective       statistic.Statistic `json:"effective_utilization"`
+	Unfinished      int                 `json:"unfinished"` // over all windows
+	// the environment's own metric, where it is none of these
+	Score *statistic.Statistic `json:"score,omitempty"`
 }
 
 // WholeReport is one run over the whole test part, without intervals. The first and last 5 % of its jobs are

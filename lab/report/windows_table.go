@@ -79,14 +79,16 @@ func (r *Report) windowsSheet() texttable.Sheet {
 	}
 	texttable.OneUnit(rows)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %d jobs each: means over jobs, then over windows; IQM over windows with its 95 %% bootstrap\n", plain.Count(len(r.Windows), "window", "windows"), r.Windows[0].Jobs)
+	fmt.Fprintf(&b, "%s of %d jobs each: means over jobs, then over windows; IQM over windows with its 95 %% bootstrap\n",
+		plain.Count(len(r.Windows), "window", "windows"), r.Windows[0].Jobs)
 	fmt.Fprintf(&b, "interval.%s\n", r.forms())
 	if reference != "" {
 		word := "faster"
 		if metric.Key != envs.JCT.Key {
 			word = "better"
 		}
-		fmt.Fprintf(&b, "agent vs it: difference of %s on the same windows, %s = %s is %s.\n", metric.Title, better(metric), r.Shown(reference), word)
+		fmt.Fprintf(&b, "agent vs it: difference of %s on the same windows, %s = %s is %s.\n", metric.Title, better(metric),
+			r.Shown(reference), word)
 		b.WriteString(r.verdict(reference, versus))
 	}
 	b.WriteString(Below(r.Estimates, r.knowledge()))
@@ -118,9 +120,11 @@ func (r *Report) wholeSheet() texttable.Sheet {
 	}
 	return texttable.Sheet{
 		Title:  "The whole test part",
-		Header: []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"}, Rows: rows, Left: 1,
+		Header: []string{"policy", "mean JCT", "p50 JCT", "p99 JCT", "mean wait", "bounded slowdown", "GPUs used"},
+		Rows:   rows, Left: 1,
 		Least: []string{"p50 JCT", "GPUs used", "mean wait"},
-		Above: fmt.Sprintf("One run over the whole test part: %d jobs, %d counted%s.\n", r.Whole.Jobs, r.Whole.Counted, known),
+		Above: fmt.Sprintf("One run over the whole test part: %d jobs, %d counted%s.\n", r.Whole.Jobs, r.Whole.Counted,
+			known),
 	}
 }
 

@@ -93,7 +93,8 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 	together := slices.Concat(binary.LittleEndian.AppendUint32(nil, uint32(rows)), obs, masks)
 	none := asked(1, make([]float32, e.Spec().ObsLen()), make([]bool, e.Spec().MaskLen())) // nothing is legal
 	var out bytes.Buffer
-	if err := answers.Serve(t.Context(), bytes.NewReader(slices.Concat(seen.ask, together, none, seen.ask)), &out); err != nil {
+	if err := answers.Serve(t.Context(), bytes.NewReader(slices.Concat(seen.ask, together, none, seen.ask)), &out); err !=
+		nil {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(&out)
@@ -105,7 +106,8 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 	if err := json.Unmarshal(line, &about); err != nil {
 		t.Fatal(err)
 	}
-	if about.Env != "JobSelect-v1" || !strings.HasPrefix(about.Name, "ppo:tiny@") || len(about.Obs) != len(e.Spec().Obs) || len(about.Sizes) != 1 {
+	if about.Env != "JobSelect-v1" || !strings.HasPrefix(about.Name, "ppo:tiny@") || len(about.Obs) != len(e.Spec().Obs) ||
+		len(about.Sizes) != 1 {
 		t.Errorf("about %+v", about)
 	}
 	number := func() uint32 {

@@ -40,7 +40,8 @@ func TestTheQuickStartHasTheWeightsOfItsWrittenOutKernels(t *testing.T) {
 		shapes, values := weights(cfg)
 		for field, width := range map[int]int{1: 8, 2: 4} {
 			for _, key := range []string{"kernel", "stride"} {
-				if err := cfg.Set(fmt.Sprintf("%s.network.branches[%d].convs[0].%s=[20, %d]", agent, field, key, width)); err != nil {
+				if err := cfg.Set(fmt.Sprintf("%s.network.branches[%d].convs[0].%s=[20, %d]", agent, field, key, width)); err !=
+					nil {
 					t.Fatal(err)
 				}
 			}

@@ -94,14 +94,19 @@ func TestATaskPlacesNoFileElsewhere(t *testing.T) {
 		{"no name", tracedText, "trace.file", "", "no name of a file"},
 	} {
 		names, needs := map[string]string{c.key: c.name}, map[string]string{c.key: file}
-		refusedTask(t, TrainHandler(), job(t, TrainKind, trainTask{Format: trainFormat, Run: "run", Config: c.config, Files: names}, needs), c.what, c.want)
+		refusedTask(t, TrainHandler(),
+			job(t, TrainKind, trainTask{Format: trainFormat, Run: "run", Config: c.config, Files: names}, needs), c.what, c.want)
 		games := map[string]any{"format": 1, "base": c.config, "on": c.config, "files": names, "windows": 1}
 		refusedTask(t, arena.GamesHandler(), job(t, arena.GamesKind, games, needs), c.what+" of games", c.want)
 	}
-	refusedTask(t, TrainHandler(), job(t, TrainKind, trainTask{Format: trainFormat, Run: "run", Config: tracedText, Files: map[string]string{"trace.file": "jobs.csv"}}, nil),
+	refusedTask(t, TrainHandler(),
+		job(t, TrainKind,
+			trainTask{Format: trainFormat, Run: "run", Config: tracedText, Files: map[string]string{"trace.file": "jobs.csv"}},
+			nil),
 		"a file that is named and not brought", "has not brought it")
 	for _, run := range []string{"", ".", "..", "a/b", `a\b`, "/tmp/a", up} {
-		refusedTask(t, TrainHandler(), job(t, TrainKind, trainTask{Format: trainFormat, Run: run, Config: text}, nil), "run "+run, "the task calls the run directory")
+		refusedTask(t, TrainHandler(), job(t, TrainKind, trainTask{Format: trainFormat, Run: run, Config: text}, nil),
+			"run "+run, "the task calls the run directory")
 	}
 	if err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if path != folder {
@@ -118,8 +123,10 @@ func TestATaskReadsNoFileOfTheWorker(t *testing.T) {
 	file, _ := victim(t)
 	cfg := tinyRun("ppo")
 	for _, set := range []string{
-		"trace.file=" + file, "trace.file=get:philly", "trace.profiles=" + file, "cluster=" + file, "cluster=get:philly", "env.estimates=gbdt:" + file, "train.imitate_from=" + filepath.Dir(file),
-		"env.args=[trace.file=" + file + "]", "env.args=[cluster=" + file + "]", "env.args=[trace.profiles=" + file + "]", `env.args=["estimates=gbdt:` + file + `"]`,
+		"trace.file=" + file, "trace.file=get:philly", "trace.profiles=" + file, "cluster=" + file, "cluster=get:philly",
+		"env.estimates=gbdt:" + file, "train.imitate_from=" + filepath.Dir(file),
+		"env.args=[trace.file=" + file + "]", "env.args=[cluster=" + file + "]", "env.args=[trace.profiles=" + file + "]",
+		`env.args=["estimates=gbdt:` + file + `"]`,
 		"trace={file: " + file + "}",
 	} {
 		c := cfg
@@ -131,11 +138,14 @@ func TestATaskReadsNoFileOfTheWorker(t *testing.T) {
 			t.Fatal(set, err)
 		}
 		text := encoded(t, &c)
-		refusedTask(t, TrainHandler(), job(t, TrainKind, trainTask{Format: trainFormat, Run: "run", Config: text}, nil), set, "has not brought it")
+		refusedTask(t, TrainHandler(), job(t, TrainKind, trainTask{Format: trainFormat, Run: "run", Config: text}, nil), set,
+			"has not brought it")
 		if c.Train.ImitateFrom != "" {
 			continue
 		}
-		refusedTask(t, arena.GamesHandler(), job(t, arena.GamesKind, map[string]any{"format": 1, "base": text, "on": text, "windows": 1}, nil), set+" of games", "has not brought it")
+		refusedTask(t, arena.GamesHandler(),
+			job(t, arena.GamesKind, map[string]any{"format": 1, "base": text, "on": text, "windows": 1}, nil), set+" of games",
+			"has not brought it")
 	}
 	// The comparison's own estimates.
 	on := cfg
@@ -143,10 +153,14 @@ func TestATaskReadsNoFileOfTheWorker(t *testing.T) {
 	if err := on.Set("env.estimates=gbdt:" + file); err != nil {
 		t.Fatal(err)
 	}
-	games := map[string]any{"format": 1, "base": encoded(t, &cfg), "on": encoded(t, &on), "windows": 1, "games": []map[string]int{{"Contestant": 0}}}
-	refusedTask(t, arena.GamesHandler(), job(t, arena.GamesKind, games, nil), "estimates of a comparison", "has not brought it")
-	games = map[string]any{"format": 1, "base": encoded(t, &cfg), "on": encoded(t, &cfg), "windows": 1, "checkpoints": 1 << 60}
-	refusedTask(t, arena.GamesHandler(), job(t, arena.GamesKind, games, nil), "checkpoints without end", "has not brought the one with number 0")
+	games := map[string]any{"format": 1, "base": encoded(t, &cfg), "on": encoded(t, &on), "windows": 1,
+		"games": []map[string]int{{"Contestant": 0}}}
+	refusedTask(t, arena.GamesHandler(), job(t, arena.GamesKind, games, nil), "estimates of a comparison",
+		"has not brought it")
+	games = map[string]any{"format": 1, "base": encoded(t, &cfg), "on": encoded(t, &cfg), "windows": 1,
+		"checkpoints": 1 << 60}
+	refusedTask(t, arena.GamesHandler(), job(t, arena.GamesKind, games, nil), "checkpoints without end",
+		"has not brought the one with number 0")
 }
 
 // Whatever key of whatever environment holds a path: a world is loaded without it, or refused.
@@ -167,7 +181,8 @@ func TestNoKeyOfAConfigurationOpensAFileOfTheWorker(t *testing.T) {
 				}
 				tried++
 				_, err := arena.NewWorldOf(t.Context(), &c, job(t, TrainKind, nil, nil), nil)
-				if err != nil && (strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "has not brought it") && !strings.Contains(err.Error(), "brought")) {
+				if err != nil && (strings.Contains(err.Error(), "s3cret") ||
+					!strings.Contains(err.Error(), "has not brought it") && !strings.Contains(err.Error(), "brought")) {
 					t.Errorf("%s, %s=%s: got %v", id, key, value, err)
 				}
 			}
@@ -178,7 +193,8 @@ func TestNoKeyOfAConfigurationOpensAFileOfTheWorker(t *testing.T) {
 	}
 }
 
-// A run that a worker sends back keeps the configuration that was asked for: later commands open the files that it names.
+// A run that a worker sends back keeps the configuration that was asked for: later commands open the files that it
+// names.
 func TestARunFromAWorkerKeepsItsConfiguration(t *testing.T) {
 	cfg := tinyRun("ppo")
 	for name, c := range map[string]struct {

@@ -27,8 +27,8 @@ func attentive(agent string) config.Config {
 	return c
 }
 
-// A checkpoint with an attention network plays on smaller and larger clusters than that of its training, with other numbers of
-// slots and of rows of running gangs; other observations are refused in a sentence.
+// A checkpoint with an attention network plays on smaller and larger clusters than that of its training, with other
+// numbers of slots and of rows of running gangs; other observations are refused in a sentence.
 func TestOneCheckpointPlaysOnEveryCluster(t *testing.T) {
 	for _, agent := range []string{"ppo", "ddqn"} {
 		cfg := attentive(agent)
@@ -55,7 +55,8 @@ func TestOneCheckpointPlaysOnEveryCluster(t *testing.T) {
 		forecasts := cfg
 		jobSelect(&forecasts).Estimates = sim.MustEstimates("history")
 		_, err := arena.Evaluate(t.Context(), forecasts, arena.EvalOptions{Checkpoints: []string{run}, Workers: 1})
-		refused(t, agent+", rows of other columns", err, "does not fit this environment, whose fields have other columns than those of its training")
+		refused(t, agent+", rows of other columns", err,
+			"does not fit this environment, whose fields have other columns than those of its training")
 	}
 }
 

@@ -49,8 +49,8 @@ func TestChildOfTheCrashTest(t *testing.T) {
 	})
 }
 
-// A run may be killed at any time and any number of times, while it steps, writes a checkpoint or best.json, or compares:
-// in the end its files are those of an uninterrupted run.
+// A run may be killed at any time and any number of times, while it steps, writes a checkpoint or best.json, or
+// compares: in the end its files are those of an uninterrupted run.
 func TestKilledAtAnyMomentAndResumedEqualsStraightThrough(t *testing.T) {
 	for _, agent := range config.Agents() {
 		if raced.On && agent != "ppo" {
@@ -83,8 +83,8 @@ func TestKilledAtAnyMomentAndResumedEqualsStraightThrough(t *testing.T) {
 	}
 }
 
-// killedAt trains in dir in another process and kills it some time after it has reported step at. It returns whether the
-// process was still running.
+// killedAt trains in dir in another process and kills it some time after it has reported step at. It returns whether
+// the process was still running.
 func killedAt(t *testing.T, dir, agent string, at int64, after time.Duration) bool {
 	t.Helper()
 	self, err := os.Executable()

@@ -97,8 +97,8 @@ func seedsTable(t *testing.T, cfg config.Config) {
 	}
 }
 
-// A short training in every environment on the simulator: the comparison uses the environment's metric and its rivals, and
-// is the same with another number of workers and after an interruption.
+// A short training in every environment on the simulator: the comparison uses the environment's metric and its rivals,
+// and is the same with another number of workers and after an interruption.
 func TestEveryEnvironmentOnTheSimulatorIsTrainedAndCompared(t *testing.T) {
 	if raced.On {
 		t.Skip("trains; without the race detector this test runs in make unit")
@@ -148,7 +148,8 @@ func TestEveryEnvironmentOnTheSimulatorIsTrainedAndCompared(t *testing.T) {
 				t.Errorf("%d comparisons by %s, want %d", pairs, d.Metric.Key, len(d.Rivals))
 			}
 			b, ok, err := rundir.ReadBest(filepath.Join(straight, "tiny"))
-			if err != nil || !ok || !strings.HasPrefix(b.Metric, "validation/"+d.Metric.Key+" ") || rundir.HigherIsBetter(b.Metric) != d.Metric.Higher {
+			if err != nil || !ok || !strings.HasPrefix(b.Metric, "validation/"+d.Metric.Key+" ") ||
+				rundir.HigherIsBetter(b.Metric) != d.Metric.Higher {
 				t.Errorf("best.json holds %+v (%v)", b, err)
 			}
 
@@ -195,7 +196,8 @@ func recordings(t *testing.T) (graphs, jobs string) {
 	return graphs, jobs
 }
 
-// The environments over graphs and workers are compared by their metric too, on generated episodes and on recorded ones.
+// The environments over graphs and workers are compared by their metric too, on generated episodes and on recorded
+// ones.
 func TestGraphsAndWorkersAreTrainedAndCompared(t *testing.T) {
 	if raced.On {
 		t.Skip("trains; without the race detector this test runs in make unit")
@@ -217,11 +219,13 @@ func TestGraphsAndWorkersAreTrainedAndCompared(t *testing.T) {
 			d := cfg.Descriptor()
 			whole := trainTo(t, cfg, straight, TrainOptions{})
 			r, ok := whole.Eval.(*report.EpisodeReport)
-			if !ok || r.Metric != d.Metric.Key || r.Episodes != c.episodes || len(r.Policies) != 1+len(d.Rivals) || len(r.Paired) != len(d.Rivals) {
+			if !ok || r.Metric != d.Metric.Key || r.Episodes != c.episodes || len(r.Policies) != 1+len(d.Rivals) ||
+				len(r.Paired) != len(d.Rivals) {
 				t.Fatalf("the comparison is %+v", whole.Eval)
 			}
 			for i, p := range r.Policies {
-				if p.Score == nil || !(p.Score.Mean > 0) || i > 0 && p.Name != d.Rivals[i-1] || (p.Return == nil) != (p.Kind == "planner") {
+				if p.Score == nil || !(p.Score.Mean > 0) || i > 0 && p.Name != d.Rivals[i-1] ||
+					(p.Return == nil) != (p.Kind == "planner") {
 					t.Errorf("policy %d is %+v", i, p)
 				}
 			}
@@ -240,10 +244,12 @@ func TestGraphsAndWorkersAreTrainedAndCompared(t *testing.T) {
 			if c.file != "" {
 				from = "of " + c.file
 			}
-			if want := fmt.Sprintf("%s: %d test episodes %s, the same for every policy", c.id, c.episodes, from); !strings.Contains(table, want) {
+			if want := fmt.Sprintf("%s: %d test episodes %s, the same for every policy", c.id, c.episodes,
+				from); !strings.Contains(table, want) {
 				t.Errorf("%q is missing in\n%s", want, table)
 			}
-			if planners := slices.ContainsFunc(d.Rivals, func(n string) bool { return n == "heft" }); planners != strings.Contains(table, "PLANNER decides") {
+			if planners := slices.ContainsFunc(d.Rivals, func(n string) bool { return n == "heft" }); planners !=
+				strings.Contains(table, "PLANNER decides") {
 				t.Errorf("the note on planners is wrong for %s:\n%s", c.id, table)
 			}
 
@@ -266,14 +272,16 @@ func TestRulesAreComparedUnderAMetaLearnersConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, ok := c.(*report.EpisodeReport); !ok || len(r.Policies) != 2 || r.Policies[1].Name != "sjf-waits@slots" || len(r.Paired) != 0 {
+	if r, ok := c.(*report.EpisodeReport); !ok || len(r.Policies) != 2 || r.Policies[1].Name != "sjf-waits@slots" ||
+		len(r.Paired) != 0 {
 		t.Errorf("the comparison is %+v", c)
 	}
 	_, err = arena.Compare(t.Context(), tinyMeta("Bandit-v1"), arena.EvalOptions{Workers: 1})
 	refused(t, "a problem without checkpoints", err, "nothing to evaluate: name checkpoints of agent maml")
 }
 
-// Older versions wrote the settings of DelayOffer-v1 as env.args. Such a run can be resumed and ends like one with keys.
+// Older versions wrote the settings of DelayOffer-v1 as env.args. Such a run can be resumed and ends like one with
+// keys.
 func TestARunWithArgumentsGoesOn(t *testing.T) {
 	keys := tinyIn(t, "DelayOffer-v1", "env.lease=5m", "env.load=2")
 	want := trainTo(t, keys, t.TempDir(), TrainOptions{})
@@ -293,7 +301,8 @@ func TestARunWithArgumentsGoesOn(t *testing.T) {
 	if start < 0 || end < start {
 		t.Fatalf("config.yaml has no section env before agent:\n%s", text)
 	}
-	edited := string(text[:start]) + "\nenv:\n  id: " + bare + "\n  args: [window=16, lease=5m, load=2]" + string(text[end:])
+	edited := string(text[:start]) + "\nenv:\n  id: " + bare + "\n  args: [window=16, lease=5m, load=2]" +
+		string(text[end:])
 	if err := os.WriteFile(filepath.Join(dir, "tiny", rundir.ConfigFile), []byte(edited), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +332,8 @@ func TestWindowsWithoutAnOfferAreTheSameForEveryPolicy(t *testing.T) {
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg := tinyIn(t, "DelayOffer-v1", "cluster=2x8", "trace.file="+file, "trace.mix=dally", "eval.windows=11", "eval.policies=[accept@slots, decline@slots, las+skip]")
+	cfg := tinyIn(t, "DelayOffer-v1", "cluster=2x8", "trace.file="+file, "trace.mix=dally", "eval.windows=11",
+		"eval.policies=[accept@slots, decline@slots, las+skip]")
 	c, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -331,13 +341,15 @@ func TestWindowsWithoutAnOfferAreTheSameForEveryPolicy(t *testing.T) {
 	r := c.(*report.Report)
 	accept, decline := r.Policies[0].Metrics.JCT.PerWindow, r.Policies[1].Metrics.JCT.PerWindow
 	if n := len(accept); n != 11 || accept[n-1] != decline[n-1] || !(accept[n-1] > 300) || slices.Equal(accept, decline) {
-		t.Errorf("accepting takes %v s, declining %v s; want the last of 11 windows alike, and not all of them", accept, decline)
+		t.Errorf("accepting takes %v s, declining %v s; want the last of 11 windows alike, and not all of them", accept,
+			decline)
 	}
 	trainTo(t, cfg, t.TempDir(), TrainOptions{}) // most windows to train on have an offer; others are drawn again
 
 	cfg.Trace.Mix = ""
 	_, err = arena.NewWorld(&cfg)
-	refused(t, "jobs without models", err, "job ", " wants 6 GPUs and has no profile of its model; DelayOffer-v1 needs ", "trace.mix", "dally")
+	refused(t, "jobs without models", err, "job ", " wants 6 GPUs and has no profile of its model; DelayOffer-v1 needs ",
+		"trace.mix", "dally")
 	if err := cfg.Set("env.comm=tree"); err != nil {
 		t.Fatal(err)
 	}

@@ -109,13 +109,17 @@ func TestHeuristicsGetTheNumbersOfADirectSimulation(t *testing.T) {
 		}
 		for _, p := range report.Policies {
 			order, admission, _ := strings.Cut(p.Name, "+")
-			m := simulateWindow(t, world.Cluster(), warm, counted, jobSelect(&cfg).Load, order, admission, jobSelect(&cfg).Placement, jobSelect(&cfg).Comm)
+			m := simulateWindow(t, world.Cluster(), warm, counted, jobSelect(&cfg).Load, order, admission,
+				jobSelect(&cfg).Placement, jobSelect(&cfg).Comm)
 			distinct[m.JCT.Mean] = true
 			for name, c := range map[string][2]float64{
 				"jct_s": {p.Metrics.JCT.PerWindow[i], m.JCT.Mean}, "wait_s": {p.Metrics.Wait.PerWindow[i], m.Wait.Mean},
-				"first_wait_s": {p.Metrics.FirstWait.PerWindow[i], m.FirstWait.Mean}, "slowdown": {p.Metrics.Slowdown.PerWindow[i], m.Slowdown.Mean},
-				"bounded_slowdown": {p.Metrics.BoundedSlowdown.PerWindow[i], m.BoundedSlowdown.Mean}, "jct_p99_s": {p.Metrics.JCT99.PerWindow[i], m.JCT.P99},
-				"makespan_s": {p.Metrics.Makespan.PerWindow[i], m.Makespan}, "gpu_utilization": {p.Metrics.Utilization.PerWindow[i], m.Utilization},
+				"first_wait_s":          {p.Metrics.FirstWait.PerWindow[i], m.FirstWait.Mean},
+				"slowdown":              {p.Metrics.Slowdown.PerWindow[i], m.Slowdown.Mean},
+				"bounded_slowdown":      {p.Metrics.BoundedSlowdown.PerWindow[i], m.BoundedSlowdown.Mean},
+				"jct_p99_s":             {p.Metrics.JCT99.PerWindow[i], m.JCT.P99},
+				"makespan_s":            {p.Metrics.Makespan.PerWindow[i], m.Makespan},
+				"gpu_utilization":       {p.Metrics.Utilization.PerWindow[i], m.Utilization},
 				"effective_utilization": {p.Metrics.Effective.PerWindow[i], m.Effective},
 			} {
 				if c[0] != c[1] {
@@ -129,7 +133,8 @@ func TestHeuristicsGetTheNumbersOfADirectSimulation(t *testing.T) {
 	}
 }
 
-func simulateWindow(t *testing.T, spec cluster.Spec, warm, counted []traces.Job, load float64, order, admission, placement, comm string) metrics.Summary {
+func simulateWindow(t *testing.T, spec cluster.Spec, warm, counted []traces.Job, load float64, order, admission,
+	placement, comm string) metrics.Summary {
 	t.Helper()
 	s, err := sim.New(sim.Config{Comm: comm}, spec)
 	if err != nil {
@@ -197,15 +202,16 @@ func simulateWindow(t *testing.T, spec cluster.Spec, warm, counted []traces.Job,
 	}
 }
 
-// A rule that acts through slots equals the heuristic if every waiting job has a slot, on every metric of every window and
-// under any estimates, and differs from it otherwise.
+// A rule that acts through slots equals the heuristic if every waiting job has a slot, on every metric of every window
+// and under any estimates, and differs from it otherwise.
 func TestRulesInSlotsAreTheHeuristicsWhenEverythingIsSeen(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees the same code in TestEvaluationsRepeatForAnyNumberOfWorkers, which takes less time; make unit runs this test")
 	}
 	for _, estimates := range []string{"exact", "noisy:1"} {
 		cfg := tinyRun("ppo")
-		cfg.Eval.Policies, cfg.Eval.Whole, cfg.Eval.Windows = []string{"fifo+skip", "sjf+skip", "area+skip", "fifo@slots", "sjf@slots", "area@slots"}, false, 8
+		cfg.Eval.Policies, cfg.Eval.Whole,
+			cfg.Eval.Windows = []string{"fifo+skip", "sjf+skip", "area+skip", "fifo@slots", "sjf@slots", "area@slots"}, false, 8
 		own := jobSelect(&cfg)
 		own.Slots, own.Estimates = "oldest", sim.MustEstimates(estimates)
 		for _, visible := range []int{32, 2} {
@@ -221,7 +227,8 @@ func TestRulesInSlotsAreTheHeuristicsWhenEverythingIsSeen(t *testing.T) {
 					t.Errorf("%s, %s: %+v, want those of %s: %+v", estimates, slots.Name, slots.Metrics, full.Name, full.Metrics)
 				}
 				if visible == 2 && same && full.Name != "fifo+skip" {
-					t.Errorf("%s, %s is %s even with 2 slots: the windows are too easy to tell anything", estimates, slots.Name, full.Name)
+					t.Errorf("%s, %s is %s even with 2 slots: the windows are too easy to tell anything", estimates, slots.Name,
+						full.Name)
 				}
 			}
 		}
@@ -275,7 +282,8 @@ func TestPairsAreSymmetric(t *testing.T) {
 		p := reports[0][key]
 		q, ok := reports[1][p.B+" "+p.A+" "+p.Metric]
 		if !ok || p.Wins+q.Wins+p.Ties != 16 || p.Ties != q.Ties || math.Abs(p.WinRate+q.WinRate-1) > 1e-12 {
-			t.Errorf("%s: wins %d and %d, ties %d and %d, rates %v and %v", key, p.Wins, q.Wins, p.Ties, q.Ties, p.WinRate, q.WinRate)
+			t.Errorf("%s: wins %d and %d, ties %d and %d, rates %v and %v", key, p.Wins, q.Wins, p.Ties, q.Ties, p.WinRate,
+				q.WinRate)
 		}
 		back := func(x float64) float64 { return 100 * (1/(1+x/100) - 1) }
 		if math.Abs(p.Difference-back(q.Difference)) > 1e-9*(1+math.Abs(p.Difference)) {
@@ -329,10 +337,12 @@ func TestDocumentOfAnEvaluationHasItsKeys(t *testing.T) {
 		"policies.trained_on", "policies.asks_nothing", "estimates", "rung",
 		"left_out", "left_out.of", "left_out.above_max_gpus", "left_out.above_max_gpus_share", "left_out.max_gpus",
 		"left_out.never_fit", "left_out.never_fit_share", "left_out.without_work",
-		"paired", "paired.a", "paired.b", "paired.metric", "paired.difference_percent", "paired.ci95", "paired.win_rate", "paired.wins", "paired.ties",
+		"paired", "paired.a", "paired.b", "paired.metric", "paired.difference_percent", "paired.ci95", "paired.win_rate",
+		"paired.wins", "paired.ties",
 	}
 	for _, m := range []string{
-		"jct_s", "wait_s", "first_wait_s", "slowdown", "bounded_slowdown", "jct_p99_s", "makespan_s", "gpu_utilization", "effective_utilization",
+		"jct_s", "wait_s", "first_wait_s", "slowdown", "bounded_slowdown", "jct_p99_s", "makespan_s", "gpu_utilization",
+		"effective_utilization",
 	} {
 		for _, k := range []string{"", ".iqm", ".mean", ".ci95", ".per_window"} {
 			want = append(want, "policies.metrics."+m+k)
@@ -345,7 +355,8 @@ func TestDocumentOfAnEvaluationHasItsKeys(t *testing.T) {
 	cfg.Eval.Whole, cfg.Eval.Policies = true, []string{"fifo"}
 	r, text := evaluate(t, cfg, arena.EvalOptions{})
 	got := strings.Join(keysOf(t, text), " ")
-	for _, k := range []string{"whole", "whole.first_job", "whole.jobs", "whole.counted", "whole.policies.name", "whole.policies.metrics.jct_s.mean"} {
+	for _, k := range []string{"whole", "whole.first_job", "whole.jobs", "whole.counted", "whole.policies.name",
+		"whole.policies.metrics.jct_s.mean"} {
 		if !strings.Contains(" "+got+" ", " "+k+" ") {
 			t.Errorf("no key %s", k)
 		}
@@ -393,14 +404,17 @@ func TestCheckpointsThatCannotBePlayedAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "", []string{filepath.Join(rundir.Checkpoints, "77"), "does not exist"}},
-		"a broken best.json": {func(t *testing.T, run string) { put(t, run, rundir.BestFile) }, "", []string{rundir.BestFile}},
+		"a broken best.json": {func(t *testing.T, run string) { put(t, run, rundir.BestFile) }, "",
+			[]string{rundir.BestFile}},
 		"no checkpoint at all": {func(t *testing.T, run string) {
 			if err := os.RemoveAll(filepath.Join(run, ckpt)); err != nil {
 				t.Fatal(err)
 			}
 		}, "", []string{rundir.Checkpoints}},
-		"no config.yaml":       {func(t *testing.T, run string) { remove(t, filepath.Join(run, rundir.ConfigFile)) }, ckpt, []string{rundir.ConfigFile}},
-		"a broken config.yaml": {func(t *testing.T, run string) { put(t, run, rundir.ConfigFile) }, ckpt, []string{rundir.ConfigFile}},
+		"no config.yaml": {func(t *testing.T, run string) { remove(t, filepath.Join(run, rundir.ConfigFile)) }, ckpt,
+			[]string{rundir.ConfigFile}},
+		"a broken config.yaml": {func(t *testing.T, run string) { put(t, run, rundir.ConfigFile) }, ckpt,
+			[]string{rundir.ConfigFile}},
 		"another environment": {func(t *testing.T, run string) {
 			remake(t, filepath.Join(run, ckpt), func(m *checkpoint.Meta) { m.Env = "Other-v1" })
 		}, "", []string{"Other-v1", "JobSelect-v1"}},
@@ -420,7 +434,8 @@ func TestCheckpointsThatCannotBePlayedAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.spoil(t, run)
-		_, err := arena.Evaluate(t.Context(), cfg, arena.EvalOptions{Checkpoints: []string{filepath.Join(run, c.dir)}, Workers: 1})
+		_, err := arena.Evaluate(t.Context(), cfg,
+			arena.EvalOptions{Checkpoints: []string{filepath.Join(run, c.dir)}, Workers: 1})
 		refused(t, name, err, c.want...)
 	}
 	wide := cfg
@@ -482,8 +497,8 @@ func remake(t *testing.T, dir string, change func(m *checkpoint.Meta)) {
 	}
 }
 
-// The schedule found in hindsight is at least as good as its base on every window, for any number of workers; tables say what
-// it knows, and it does not play the whole part.
+// The schedule found in hindsight is at least as good as its base on every window, for any number of workers; tables
+// say what it knows, and it does not play the whole part.
 func TestHindsightInTables(t *testing.T) {
 	cfg := tinyRun("ppo")
 	e := jobSelect(&cfg)
@@ -510,7 +525,8 @@ func TestHindsightInTables(t *testing.T) {
 		if err := r.WriteTable(&b); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(b.String(), "hindsight:sjf+skip (exact)") || !strings.Contains(b.String(), "hindsight:sjf+skip knows the workload beforehand.") {
+		if !strings.Contains(b.String(), "hindsight:sjf+skip (exact)") ||
+			!strings.Contains(b.String(), "hindsight:sjf+skip knows the workload beforehand.") {
 			t.Errorf("table:\n%s", &b)
 		}
 		if !r.Policies[1].Knows || r.Whole == nil || len(r.Whole.Policies) != 1 {
@@ -553,7 +569,8 @@ func TestNamesOfPolicies(t *testing.T) {
 	for _, p := range r.Policies {
 		names = append(names, p.Name)
 	}
-	if want := []string{"fifo+strict", "las+skip", "random+strict", "fifo@slots", "random@slots"}; !slices.Equal(names, want) {
+	if want := []string{"fifo+strict", "las+skip", "random+strict", "fifo@slots", "random@slots"}; !slices.Equal(names,
+		want) {
 		t.Errorf("names %v, want %v", names, want)
 	}
 
@@ -566,7 +583,8 @@ func TestNamesOfPolicies(t *testing.T) {
 	}
 	cfg.Eval.Policies, cfg.Eval.Whole = []string{"fifo"}, false
 	r, _ = evaluate(t, cfg, arena.EvalOptions{Checkpoints: []string{run, twin}})
-	if a, b := r.Policies[0].Name, r.Policies[1].Name; a != "ppo:"+filepath.ToSlash(run)+"@300" || b != "ppo:"+filepath.ToSlash(twin)+"@300" {
+	if a, b := r.Policies[0].Name, r.Policies[1].Name; a != "ppo:"+filepath.ToSlash(run)+"@300" ||
+		b != "ppo:"+filepath.ToSlash(twin)+"@300" {
 		t.Errorf("twins are called %s and %s", a, b)
 	}
 	_, err := arena.Evaluate(t.Context(), cfg, arena.EvalOptions{Checkpoints: []string{run, run}, Workers: 1})
@@ -615,8 +633,10 @@ func TestConfigReportsAllFaults(t *testing.T) {
 		keys = append(keys, f.Key)
 	}
 	for _, want := range []string{
-		"name", "cluster", "agent", "env.id", "trace.skip", "trace.synth.jobs", "env.load", "env.visible", "ppo.lr", "ppo.network.kind", "ddqn.batch",
-		"train.steps", "train.envs", "train.keep", "eval.windows", "eval.validation", "eval.seeds", "eval.policies[1]", "eval.policies[2]",
+		"name", "cluster", "agent", "env.id", "trace.skip", "trace.synth.jobs", "env.load", "env.visible", "ppo.lr",
+		"ppo.network.kind", "ddqn.batch",
+		"train.steps", "train.envs", "train.keep", "eval.windows", "eval.validation", "eval.seeds", "eval.policies[1]",
+		"eval.policies[2]",
 	} {
 		if !slices.Contains(keys, want) {
 			t.Errorf("%s is not reported", want)

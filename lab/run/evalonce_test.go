@@ -20,7 +20,8 @@ func once(begun *int, fn func(ctx context.Context, f server.Factory) error) *are
 	return x
 }
 
-// A policy that leaves a window after a step has no result, however it leaves: so it cannot try a window again and again.
+// A policy that leaves a window after a step has no result, however it leaves: so it cannot try a window again and
+// again.
 func TestAWindowThatIsLeftIsNotPlayedAgain(t *testing.T) {
 	reset := func(ctx context.Context, e env.Env, steps int) (*env.TimeStep, error) {
 		ts := env.NewTimeStep(e.Spec())
@@ -38,7 +39,8 @@ func TestAWindowThatIsLeftIsNotPlayedAgain(t *testing.T) {
 			if _, err := reset(ctx, m.Envs[0], 5); err != nil {
 				return err
 			}
-			if _, err := reset(ctx, m.Envs[0], 0); !errors.Is(err, env.ErrEpisode) || !strings.Contains(err.Error(), "each window is played once") {
+			if _, err := reset(ctx, m.Envs[0], 0); !errors.Is(err, env.ErrEpisode) ||
+				!strings.Contains(err.Error(), "each window is played once") {
 				return fmt.Errorf("a window was begun after one that was left: %v", err)
 			}
 			return closeAll(m)
@@ -83,8 +85,8 @@ func TestAWindowThatIsLeftIsNotPlayedAgain(t *testing.T) {
 	}
 }
 
-// What no step was taken of was not played: programs reset twice at the beginning, and the end of a window begins the next one.
-// A player that has no window left plays something else, which does not count.
+// What no step was taken of was not played: programs reset twice at the beginning, and the end of a window begins the
+// next one. A player that has no window left plays something else, which does not count.
 func TestOnceIsEnoughForHonestPlay(t *testing.T) {
 	for name, play := range map[string]func(ctx context.Context, f server.Factory) error{
 		"resets before the first step": func(ctx context.Context, f server.Factory) error {

@@ -24,7 +24,8 @@ import (
 )
 
 // atHome returns the result of an evaluation whose external policies fn plays in this process, without a server.
-func atHome(timeout time.Duration, fn func(ctx context.Context, f server.Factory) error, names ...string) *arena.External {
+func atHome(timeout time.Duration, fn func(ctx context.Context, f server.Factory) error,
+	names ...string) *arena.External {
 	return &arena.External{Names: names, Timeout: timeout, Serve: func(ctx context.Context, f server.Factory) error {
 		// As a server's clients, the policies may play on for a while after the last window.
 		if err := fn(context.WithoutCancel(ctx), f); err != nil {
@@ -97,7 +98,8 @@ func row(t *testing.T, r *report.Report, name string) *report.PolicyReport {
 func sameRow(t *testing.T, r *report.Report, name string) {
 	t.Helper()
 	got, want := row(t, r, name), row(t, r, "sjf@slots")
-	if got.Kind != "external" || got.Missing != "" || got.Metrics == nil || fmt.Sprint(*got.Metrics) != fmt.Sprint(*want.Metrics) {
+	if got.Kind != "external" || got.Missing != "" || got.Metrics == nil ||
+		fmt.Sprint(*got.Metrics) != fmt.Sprint(*want.Metrics) {
 		t.Errorf("%s: %+v, want the row of sjf@slots: %+v", name, got, want)
 	}
 }
@@ -114,20 +116,21 @@ func TestAnExternalPolicyGetsTheRowOfItsEqual(t *testing.T) {
 	games, all := 0, 0
 	r, err := arena.Evaluate(ctx, cfg, arena.EvalOptions{
 		Workers: 1, Game: func(done, of int) { games, all = done, of },
-		External: &arena.External{Names: []string{"remote sjf"}, Timeout: 30 * time.Second, Serve: func(ctx context.Context, f server.Factory) error {
-			c := server.DefaultConfig()
-			c.DrainTimeout = 5 * time.Second
-			s, err := server.New(c, f, slog.New(slog.NewTextHandler(io.Discard, nil)))
-			if err != nil {
-				return err
-			}
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return err
-			}
-			addr <- l.Addr().String()
-			return s.Serve(ctx, l)
-		}},
+		External: &arena.External{Names: []string{"remote sjf"}, Timeout: 30 * time.Second,
+			Serve: func(ctx context.Context, f server.Factory) error {
+				c := server.DefaultConfig()
+				c.DrainTimeout = 5 * time.Second
+				s, err := server.New(c, f, slog.New(slog.NewTextHandler(io.Discard, nil)))
+				if err != nil {
+					return err
+				}
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					return err
+				}
+				addr <- l.Addr().String()
+				return s.Serve(ctx, l)
+			}},
 	})
 	if err := <-played; err != nil {
 		t.Error(err)
@@ -154,7 +157,8 @@ func TestAnExternalPolicyGetsTheRowOfItsEqual(t *testing.T) {
 		t.Errorf("the whole part was played by %d policies, want those that are here", len(r.Whole.Policies))
 	}
 	var table bytes.Buffer
-	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "agent vs it") || !strings.Contains(table.String(), "remote sjf is faster") {
+	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "agent vs it") ||
+		!strings.Contains(table.String(), "remote sjf is faster") {
 		t.Errorf("%v, %s", err, table.String())
 	}
 }
@@ -256,7 +260,8 @@ func TestEveryWindowCountsOnceHoweverItIsPlayed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := arena.Evaluate(t.Context(), evalRun(), arena.EvalOptions{Workers: 1, External: atHome(30*time.Second, play, "x")})
+			r, err := arena.Evaluate(t.Context(), evalRun(),
+				arena.EvalOptions{Workers: 1, External: atHome(30*time.Second, play, "x")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -324,13 +329,15 @@ func TestAPolicyThatDoesNotFinishIsMissing(t *testing.T) {
 		}
 	}
 	var table bytes.Buffer
-	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "half missing: finished 2 of 4 windows\n") {
+	if err := r.WriteTable(&table); err != nil ||
+		!strings.Contains(table.String(), "half missing: finished 2 of 4 windows\n") {
 		t.Errorf("%v, %s", err, table.String())
 	}
 	cfg.Eval.Policies = nil
 	r, _ = evaluate(t, cfg, arena.EvalOptions{External: atHome(time.Millisecond, func(context.Context, server.Factory) error { return nil }, "nobody")})
 	table.Reset()
-	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "nobody missing") || len(r.Paired) != 0 {
+	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "nobody missing") ||
+		len(r.Paired) != 0 {
 		t.Errorf("%v, %s", err, table.String())
 	}
 }
@@ -360,7 +367,8 @@ func TestOpeningAnEvaluationChecksItsArguments(t *testing.T) {
 			return err
 		}
 		e := m.Envs[0]
-		if l := f.List(); len(l) != 1 || l[0].ID != arena.EvalEnv || l[0].SHA != m.SHA || len(m.SHA) != 64 || fmt.Sprintf("%+v", l[0].Spec) != fmt.Sprintf("%+v", e.Spec()) {
+		if l := f.List(); len(l) != 1 || l[0].ID != arena.EvalEnv || l[0].SHA != m.SHA || len(m.SHA) != 64 ||
+			fmt.Sprintf("%+v", l[0].Spec) != fmt.Sprintf("%+v", e.Spec()) {
 			errs = append(errs, fmt.Errorf("listed: %+v", l))
 		}
 		if _, ok := e.(env.Snapshotter); ok {
@@ -386,7 +394,8 @@ func TestOpeningAnEvaluationChecksItsArguments(t *testing.T) {
 		}
 		return errors.Join(append(errs, playRule(ctx, b.Envs[0], "sjf", 4), closeAll(b))...)
 	}
-	r, err := arena.Evaluate(t.Context(), evalRun(), arena.EvalOptions{Workers: 1, External: atHome(30*time.Second, play, "a", "b")})
+	r, err := arena.Evaluate(t.Context(), evalRun(),
+		arena.EvalOptions{Workers: 1, External: atHome(30*time.Second, play, "a", "b")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +419,8 @@ func TestAnEvaluationEndsWhenItsServerFails(t *testing.T) {
 				return nil
 			}
 		}
-		if _, err := arena.Evaluate(ctx, evalRun(), arena.EvalOptions{Workers: 1, External: x}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := arena.Evaluate(ctx, evalRun(), arena.EvalOptions{Workers: 1, External: x}); err == nil ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()

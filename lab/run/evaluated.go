@@ -7,7 +7,8 @@ import (
 )
 
 // evaluated returns the evaluation of a run for TensorBoard: the agent's means as test/METRIC, those of the others as
-// test/METRIC/POLICY, and the agent's paired differences as test/METRIC_difference_percent/POLICY. The agent comes first.
+// test/METRIC/POLICY, and the agent's paired differences as test/METRIC_difference_percent/POLICY. The agent comes
+// first.
 func evaluated(c arena.Comparison) (s []tfevents.Scalar) {
 	add := func(tag string, v float64) { s = append(s, tfevents.Scalar{Tag: "test/" + tag, Value: v}) }
 	const mean = "mean_reward"

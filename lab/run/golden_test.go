@@ -49,8 +49,8 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Run directories keep their bytes, so that a run from an older version continues and ends the same. The portable kernels
-// give the same bits on every amd64 machine.
+// Run directories keep their bytes, so that a run from an older version continues and ends the same. The portable
+// kernels give the same bits on every amd64 machine.
 var update = flag.Bool("update", false, "rewrite testdata")
 
 func TestRunDirectoriesKeepTheirBytes(t *testing.T) {
@@ -143,6 +143,8 @@ func TestTheExactQuickStartIsTheEarlierOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := configs.Encode(&causal); err != nil || string(got) != string(text) {
-		t.Errorf("quickstart differs from quickstart-exact in more than its jobs, what is known of them and how it learns (%v):\n%s", err, got)
+		t.Errorf(
+			"quickstart differs from quickstart-exact in more than its jobs, what is known of them and how it learns (%v):\n%s",
+			err, got)
 	}
 }

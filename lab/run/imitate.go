@@ -16,8 +16,9 @@ import (
 	"clustergym/lab/rundir"
 )
 
-// recall gives the lessons what the run has recorded, and has them keep what they record. An episode that a crash cut off is
-// removed from the file and recorded again. A run that has no recording yet begins with that of train.imitate_from.
+// recall gives the lessons what the run has recorded, and has them keep what they record. An episode that a crash cut
+// off is removed from the file and recorded again. A run that has no recording yet begins with that of
+// train.imitate_from.
 func (t *training) recall() error {
 	name := filepath.Join(t.opt.RunDir, rundir.RecordingFile)
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && len(t.borrowed) > 0 {
@@ -78,7 +79,8 @@ func (t *training) recording(name string) (plays []imitate.Play, size int64, err
 	return plays, int64(at), nil
 }
 
-// borrow reads the episodes in which the policy itself played from the recording of train.imitate_from, if there is such a run.
+// borrow reads the episodes in which the policy itself played from the recording of train.imitate_from, if there is
+// such a run.
 func (t *training) borrow() error {
 	const key = "train.imitate_from"
 	from := t.cfg.Train.ImitateFrom
@@ -101,12 +103,15 @@ func (t *training) borrow() error {
 		key  string
 		a, b any
 	}{
-		{"train.imitate", other.Train.Imitate, t.cfg.Train.Imitate}, {"trace", other.Trace, t.cfg.Trace}, {"cluster", other.Cluster, t.cfg.Cluster},
-		{"env", other.Env, t.cfg.Env}, {"eval.rollout", other.Eval.Rollout, t.cfg.Eval.Rollout}, {"eval.hold", other.Eval.Hold, t.cfg.Eval.Hold},
+		{"train.imitate", other.Train.Imitate, t.cfg.Train.Imitate}, {"trace", other.Trace, t.cfg.Trace},
+		{"cluster", other.Cluster, t.cfg.Cluster},
+		{"env", other.Env, t.cfg.Env}, {"eval.rollout", other.Eval.Rollout, t.cfg.Eval.Rollout},
+		{"eval.hold", other.Eval.Hold, t.cfg.Eval.Hold},
 		{"eval.index", other.Eval.Index, t.cfg.Eval.Index}, {"the discount", other.Gamma(), t.cfg.Gamma()},
 	} {
 		if !reflect.DeepEqual(k.a, k.b) {
-			return fault.Mistakef("%s: got %q, want a run that imitates the same policy in the same environment: %s differs", key, from, k.key)
+			return fault.Mistakef("%s: got %q, want a run that imitates the same policy in the same environment: %s differs",
+				key, from, k.key)
 		}
 	}
 	plays, _, err := t.recording(recording)

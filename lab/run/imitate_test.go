@@ -31,8 +31,8 @@ func imitating(agent string) config.Config {
 	return c
 }
 
-// A run that imitates has the same bytes for any number of workers, and after interruptions while it records, while it learns
-// and afterwards. What was recorded is not recorded again.
+// A run that imitates has the same bytes for any number of workers, and after interruptions while it records, while it
+// learns and afterwards. What was recorded is not recorded again.
 func TestImitationIsTheSameForWorkersAndAfterInterruptions(t *testing.T) {
 	seed := testseed.Or(51)
 	t.Logf("seed %d", seed)
@@ -45,7 +45,8 @@ func TestImitationIsTheSameForWorkersAndAfterInterruptions(t *testing.T) {
 		all := 0
 		trainTo(t, cfg, straight, TrainOptions{Tick: func(train.Progress) { all++ }})
 		want := contents(t, filepath.Join(straight, "tiny"))
-		if want[rundir.RecordingFile] == "" || want["checkpoints/0/manifest.json"] == "" || !strings.Contains(want["progress.jsonl"], "imitation/") {
+		if want[rundir.RecordingFile] == "" || want["checkpoints/0/manifest.json"] == "" ||
+			!strings.Contains(want["progress.jsonl"], "imitation/") {
 			t.Fatalf("%s: no recording, no checkpoint or no record of the imitation", agent)
 		}
 		if !raced.On {
@@ -96,7 +97,8 @@ func TestImitationIsTheSameForWorkersAndAfterInterruptions(t *testing.T) {
 		if !errors.Is(err, fault.ErrInterrupted) {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(again, "tiny", rundir.RecordingFile), whole[:1+r.IntN(len(whole)/4)], 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(again, "tiny", rundir.RecordingFile), whole[:1+r.IntN(len(whole)/4)],
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		trainTo(t, cfg, again, TrainOptions{Resume: true})
@@ -128,16 +130,18 @@ func TestADamagedRecordingIsRefused(t *testing.T) {
 		if err := os.WriteFile(name, change(slices.Clone(whole)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Train(t.Context(), cfg, TrainOptions{RunDir: run, Workers: 1, Resume: true}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Train(t.Context(), cfg, TrainOptions{RunDir: run, Workers: 1, Resume: true}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
 	}
 }
 
-// The play of a search over the simulator can be imitated, too, also one that stops jobs: the recording is the same for any number
-// of workers, and differs from that of the rule that it looks ahead with.
+// The play of a search over the simulator can be imitated, too, also one that stops jobs: the recording is the same for
+// any number of workers, and differs from that of the rule that it looks ahead with.
 func TestLookingAheadCanBeImitated(t *testing.T) {
-	for base, sets := range map[string][]string{"sjf@slots": nil, "las@slots": {"env.running=4", "env.preempt=true", "env.min_run=1m", "env.restart=20s"}} {
+	for base, sets := range map[string][]string{"sjf@slots": nil,
+		"las@slots": {"env.running=4", "env.preempt=true", "env.min_run=1m", "env.restart=20s"}} {
 		cfg := imitating("ppo")
 		for _, set := range sets {
 			if err := cfg.Set(set); err != nil {
@@ -189,7 +193,9 @@ func TestATeacherHasTheWeightsThatAreGiven(t *testing.T) {
 		if got[0] == "" || got[0] == got[1] {
 			t.Errorf("%s: the weights change nothing that is recorded", name)
 		}
-		if _, err := Train(t.Context(), cfg, TrainOptions{RunDir: filepath.Join(dir, "tiny"), Workers: 1, Resume: true}); err == nil || !strings.Contains(err.Error(), "eval.hold") {
+		if _,
+			err := Train(t.Context(), cfg, TrainOptions{RunDir: filepath.Join(dir, "tiny"), Workers: 1, Resume: true}); err ==
+			nil || !strings.Contains(err.Error(), "eval.hold") {
 			t.Errorf("%s: resumed with other weights: %v, want an error that names eval.hold", name, err)
 		}
 	}
@@ -198,7 +204,8 @@ func TestATeacherHasTheWeightsThatAreGiven(t *testing.T) {
 // index@slots teaches with the weights of eval.index where jobs can be stopped, and they belong to the run.
 func TestIndexTeachesWithTheWeightsThatAreGiven(t *testing.T) {
 	cfg := imitating("ppo")
-	for _, set := range []string{"train.imitate=index@slots", "train.imitate_steps=200", "train.steps=4", "train.eval_every=0", "env.preempt=true", "env.running=4", "env.min_run=1m", "env.restart=20s"} {
+	for _, set := range []string{"train.imitate=index@slots", "train.imitate_steps=200", "train.steps=4",
+		"train.eval_every=0", "env.preempt=true", "env.running=4", "env.min_run=1m", "env.restart=20s"} {
 		if err := cfg.Set(set); err != nil {
 			t.Fatal(err)
 		}
@@ -217,13 +224,15 @@ func TestIndexTeachesWithTheWeightsThatAreGiven(t *testing.T) {
 	if got[0] == "" || got[0] == got[1] {
 		t.Error("the weights change nothing that is recorded")
 	}
-	if _, err := Train(t.Context(), cfg, TrainOptions{RunDir: filepath.Join(dir, "tiny"), Workers: 1, Resume: true}); err == nil || !strings.Contains(err.Error(), "eval.index") {
+	if _,
+		err := Train(t.Context(), cfg, TrainOptions{RunDir: filepath.Join(dir, "tiny"), Workers: 1, Resume: true}); err ==
+		nil || !strings.Contains(err.Error(), "eval.index") {
 		t.Errorf("resumed with other weights: %v, want an error that names eval.index", err)
 	}
 }
 
-// Imitation alone is worth something: after it, without a step of its own, an agent is nearly as good as its teacher on the
-// validation windows, and much nearer to it than one that has learnt nothing.
+// Imitation alone is worth something: after it, without a step of its own, an agent is nearly as good as its teacher on
+// the validation windows, and much nearer to it than one that has learnt nothing.
 func TestImitationReachesItsTeacher(t *testing.T) {
 	if raced.On {
 		t.Skip("trains; without the race detector this test runs in make unit")
@@ -257,11 +266,17 @@ func TestWhatCannotBeImitated(t *testing.T) {
 		"with a budget of time it does not decide the same twice": func(c *config.Config) {
 			c.Train.Imitate, c.Eval.Rollout.Budget = "rollout:sjf@slots", rollout.Budget{Time: time.Second}
 		},
-		"train.imitate_steps: got 5, want nothing without imitate":         func(c *config.Config) { c.Train.Imitate, c.Train.ImitateSteps = "", 5 },
-		"train.imitate_epochs: got -1":                                     func(c *config.Config) { c.Train.ImitateEpochs = -1 },
-		"ppo.replicas 2: one learner alone imitates":                       func(c *config.Config) { c.PPO.Replicas = 2 },
-		"train.imitate_rounds: got 2, want 1 with agent ddqn":              func(c *config.Config) { c.Agent = "ddqn" },
-		`train.imitate: got "sjf@slots", want nothing with agent improper`: func(c *config.Config) { c.Agent, c.Improper.Steps = "improper", 8 },
+		"train.imitate_steps: got 5, want nothing without imitate": func(c *config.Config) {
+			c.Train.Imitate,
+				c.Train.ImitateSteps = "", 5
+		},
+		"train.imitate_epochs: got -1":                        func(c *config.Config) { c.Train.ImitateEpochs = -1 },
+		"ppo.replicas 2: one learner alone imitates":          func(c *config.Config) { c.PPO.Replicas = 2 },
+		"train.imitate_rounds: got 2, want 1 with agent ddqn": func(c *config.Config) { c.Agent = "ddqn" },
+		`train.imitate: got "sjf@slots", want nothing with agent improper`: func(c *config.Config) {
+			c.Agent,
+				c.Improper.Steps = "improper", 8
+		},
 		"ddqn.learning_starts: it would learn nothing": func(c *config.Config) {
 			c.Agent, c.Train.ImitateRounds, c.DDQN.LearningStarts = "ddqn", 0, 1e6
 		},
@@ -279,8 +294,8 @@ func TestWhatCannotBeImitated(t *testing.T) {
 	}
 }
 
-// A run can use what another one has recorded: it asks the policy only for what that lacks, and has the same bytes for any
-// number of workers.
+// A run can use what another one has recorded: it asks the policy only for what that lacks, and has the same bytes for
+// any number of workers.
 func TestARecordingServesOtherRuns(t *testing.T) {
 	first, dir := imitating("ppo"), t.TempDir()
 	trainTo(t, first, dir, TrainOptions{NoEval: true})
@@ -316,7 +331,11 @@ func TestARecordingServesOtherRuns(t *testing.T) {
 		"train.imitate differs": func(c *config.Config) { c.Train.Imitate = "fifo@slots" },
 		"env differs":           func(c *config.Config) { c.Edit(); jobSelect(c).Load = 2 },
 		"nowhere":               func(c *config.Config) { c.Train.ImitateFrom = "nowhere" },
-		"imitate_from: got \"x\", want nothing without": func(c *config.Config) { c.Train = tinyRun("ppo").Train; c.Train.ImitateFrom = "x" },
+		"imitate_from: got \"x\", want nothing without": func(c *config.Config) {
+			c.Train = tinyRun(
+				"ppo").Train
+			c.Train.ImitateFrom = "x"
+		},
 	} {
 		c := cfg
 		change(&c)

@@ -53,7 +53,8 @@ func TestMemoryBeyondAnyMachineIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want a configuration that is valid by itself", c.sets, err)
 		}
 		err := config.CheckMemory(&cfg, spec)
-		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), c.want) || !strings.HasSuffix(err.Error(), "want at most 64 GiB") ||
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), c.want) ||
+			!strings.HasSuffix(err.Error(), "want at most 64 GiB") ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want a *fault.Mistake with %q", c.sets, err, c.want)
 		}
@@ -82,9 +83,11 @@ func TestEstimatesOfMemoryAreNearWhatIsAllocated(t *testing.T) {
 		t.Skip("memory is what this test counts, and the race detector takes some of its own; make unit runs it")
 	}
 	for _, sets := range []string{
-		"train.envs=64 ppo.steps=64", "train.envs=4 ppo.steps=64 ppo.network.hidden=[512,512]", "train.envs=256 ppo.steps=1 ppo.minibatches=4",
+		"train.envs=64 ppo.steps=64", "train.envs=4 ppo.steps=64 ppo.network.hidden=[512,512]",
+		"train.envs=256 ppo.steps=1 ppo.minibatches=4",
 		"agent=ddqn ddqn.buffer=4000000 ddqn.batch=16 train.envs=1", "agent=ddqn ddqn.buffer=4096 ddqn.batch=4096",
-		"ppo.network.kind=attention ppo.network.head=slots ppo.shards=1 train.envs=64 ppo.steps=64", "ppo.network.kind=attention ppo.network.attention.layers=6 ppo.shards=1 train.envs=16 ppo.steps=64",
+		"ppo.network.kind=attention ppo.network.head=slots ppo.shards=1 train.envs=64 ppo.steps=64",
+		"ppo.network.kind=attention ppo.network.attention.layers=6 ppo.shards=1 train.envs=16 ppo.steps=64",
 		"agent=ddqn ddqn.network.kind=attention ddqn.network.head=slots ddqn.shards=1 ddqn.buffer=4096 ddqn.batch=256",
 	} {
 		cfg := config.Default()

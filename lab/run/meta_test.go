@@ -29,8 +29,8 @@ func tinyMeta(env string) config.Config {
 	return c
 }
 
-// A run has the same bytes with any number of workers and after an interruption. The comparison has a row for every number
-// of inner steps of the checkpoint and of the initial parameters, and for random play.
+// A run has the same bytes with any number of workers and after an interruption. The comparison has a row for every
+// number of inner steps of the checkpoint and of the initial parameters, and for random play.
 func TestMetaLearnersTrainAndResumeByteForByte(t *testing.T) {
 	if raced.On {
 		t.Skip("takes minutes under the race detector; agents/maml has a small form")
@@ -50,7 +50,8 @@ func TestMetaLearnersTrainAndResumeByteForByte(t *testing.T) {
 				t.Errorf("%s: row %+v", env, row)
 			}
 		}
-		if w := []string{"maml:tiny ", "maml:tiny |", "maml:tiny |||", "before training ", "before training |", "before training |||", "random "}; !slices.Equal(rows, w) {
+		if w := []string{"maml:tiny ", "maml:tiny |", "maml:tiny |||", "before training ", "before training |",
+			"before training |||", "random "}; !slices.Equal(rows, w) {
 			t.Errorf("%s: rows %q, want %q", env, rows, w)
 		}
 		if solved := r.Rows[1].Solved; solved == nil || *solved != (r.Rows[1].Return.Mean >= *r.Solved) {
@@ -73,7 +74,8 @@ func TestMetaLearnersTrainAndResumeByteForByte(t *testing.T) {
 		if !reflect.DeepEqual(resumed.Eval, whole.Eval) {
 			t.Errorf("%s: resumed, the comparison is %+v, want %+v", env, resumed.Eval, whole.Eval)
 		}
-		again, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Checkpoints: []string{filepath.Join(dir, "tiny")}, Workers: 3})
+		again, err := arena.Compare(t.Context(), cfg,
+			arena.EvalOptions{Checkpoints: []string{filepath.Join(dir, "tiny")}, Workers: 3})
 		if err != nil || !reflect.DeepEqual(again, whole.Eval) {
 			t.Errorf("%s: compared once more: %+v, %v", env, again, err)
 		}
@@ -85,10 +87,13 @@ func TestMetaLearnersNeedTasks(t *testing.T) {
 		want   string
 		change func(c *config.Config)
 	}{
-		{"env.id: got \"CartPole-v1\", want an environment with tasks (WorkerPlace-v1, Bandit-v1, Nav2D-v1", func(c *config.Config) { inEnv(c, "CartPole-v1") }},
+		{"env.id: got \"CartPole-v1\", want an environment with tasks (WorkerPlace-v1, Bandit-v1, Nav2D-v1",
+			func(c *config.Config) { inEnv(c, "CartPole-v1") }},
 		{"train.envs: got 3, want nothing", func(c *config.Config) { c.Train.Envs = 3 }},
-		{"maml.inner_steps: got 1, want a whole number from 2 to 64 with method reptile", func(c *config.Config) { c.MAML.Method = "reptile" }},
-		{"maml.judge: got [3 1], want numbers of inner steps that ascend", func(c *config.Config) { c.MAML.Judge = []int{3, 1} }},
+		{"maml.inner_steps: got 1, want a whole number from 2 to 64 with method reptile",
+			func(c *config.Config) { c.MAML.Method = "reptile" }},
+		{"maml.judge: got [3 1], want numbers of inner steps that ascend",
+			func(c *config.Config) { c.MAML.Judge = []int{3, 1} }},
 	} {
 		cfg := tinyMeta("Bandit-v1")
 		c.change(&cfg)

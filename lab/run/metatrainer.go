@@ -39,7 +39,8 @@ func newMetaTrainer(cfg *config.Config, l *maml.Learner) *metaTrainer {
 	if c.Method == "joint" {
 		inner = 0
 	}
-	return &metaTrainer{cfg: cfg.Train, learner: l, perBatch: int64(c.Tasks) * int64(inner*c.Before+c.After), last: math.NaN(), length: math.NaN()}
+	return &metaTrainer{cfg: cfg.Train, learner: l, perBatch: int64(c.Tasks) * int64(inner*c.Before+c.After),
+		last: math.NaN(), length: math.NaN()}
 }
 
 // Step implements runner.
@@ -86,7 +87,8 @@ func (t *metaTrainer) note(stats agents.Stats) {
 
 // record returns the statistics since the last record and resets them.
 func (t *metaTrainer) record() train.Record {
-	r := train.Record{Step: t.Step(), Episodes: t.episodes, Updates: t.learner.Iteration(), Return: t.last, Length: t.length}
+	r := train.Record{Step: t.Step(), Episodes: t.episodes, Updates: t.learner.Iteration(), Return: t.last,
+		Length: t.length}
 	for _, s := range t.learn {
 		r.Learn = append(r.Learn, agents.Stat{Name: s.Name, Value: s.Value / float64(t.updates)})
 	}
@@ -113,7 +115,8 @@ type metaStatState struct {
 // Parts implements runner.
 func (t *metaTrainer) Parts() []agents.Part {
 	return []agents.Part{agents.NewJSONPart("trainer.json", func() (metaState, error) {
-		s := metaState{Kernels: kernel.Set(), Step: t.Step(), Episodes: t.episodes, Last: math.Float64bits(t.last), Length: math.Float64bits(t.length), Updates: t.updates}
+		s := metaState{Kernels: kernel.Set(), Step: t.Step(), Episodes: t.episodes, Last: math.Float64bits(t.last),
+			Length: math.Float64bits(t.length), Updates: t.updates}
 		for _, l := range t.learn {
 			s.Learn = append(s.Learn, metaStatState{l.Name, math.Float64bits(l.Value)})
 		}
@@ -122,7 +125,8 @@ func (t *metaTrainer) Parts() []agents.Part {
 		if s.Episodes < 0 || s.Updates < 0 || s.Step < 0 {
 			return fmt.Errorf("%d steps, %d episodes and %d updates cannot be", s.Step, s.Episodes, s.Updates)
 		}
-		t.episodes, t.last, t.length, t.updates, t.learn = s.Episodes, math.Float64frombits(s.Last), math.Float64frombits(s.Length), s.Updates, nil
+		t.episodes, t.last, t.length, t.updates, t.learn = s.Episodes, math.Float64frombits(s.Last),
+			math.Float64frombits(s.Length), s.Updates, nil
 		for _, l := range s.Learn {
 			t.learn = append(t.learn, agents.Stat{Name: l.Name, Value: math.Float64frombits(l.Sum)})
 		}

@@ -7,8 +7,9 @@ import (
 	"clustergym/lab/config"
 )
 
-// loopOf returns the settings of a training's loop. Between two records of progress there is a whole update at least: PPO
-// learns once in ppo.steps steps of all environments, and a record without an update repeats the losses of the one before.
+// loopOf returns the settings of a training's loop. Between two records of progress there is a whole update at least:
+// PPO learns once in ppo.steps steps of all environments, and a record without an update repeats the losses of the one
+// before.
 func loopOf(cfg *config.Config) train.Config {
 	c := cfg.Train
 	if c.LogEvery > 0 && cfg.Agent == "ppo" {
@@ -36,8 +37,9 @@ func (p *pace) begin(now time.Time, step, updates int64) {
 	*p = pace{from: now, first: step, step: step, updates: updates}
 }
 
-// rates returns the steps per second since the beginning and of the last interval; 0 if no time has passed. An interval ends at the
-// first record after an update: a part of an update's steps, without the update, says nothing about the training.
+// rates returns the steps per second since the beginning and of the last interval; 0 if no time has passed. An interval
+// ends at the first record after an update: a part of an update's steps, without the update, says nothing about the
+// training.
 func (p *pace) rates(now time.Time, step, updates int64) (mean, interval float64) {
 	if step == p.first { // what came before was imitation
 		p.begin(now, step, updates)

@@ -27,8 +27,9 @@ func TestRecordsHoldAWholeUpdate(t *testing.T) {
 	}
 }
 
-// 2,048 environments take 16,384 steps in 0.1 s, then an update takes 0.3 s; a record follows every 10,000 steps. After each third
-// update comes an evaluation of 5 s. Whatever falls between two records, the mean is that of the training, and so is an interval.
+// 2,048 environments take 16,384 steps in 0.1 s, then an update takes 0.3 s; a record follows every 10,000 steps. After
+// each third update comes an evaluation of 5 s. Whatever falls between two records, the mean is that of the training,
+// and so is an interval.
 func TestPaceIsThatOfTheTraining(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var p pace
@@ -64,7 +65,8 @@ func TestPaceIsThatOfTheTraining(t *testing.T) {
 	}
 }
 
-// The time before the first step, in which another policy is imitated, is not that of steps; nor is that of an earlier part of the run.
+// The time before the first step, in which another policy is imitated, is not that of steps; nor is that of an earlier
+// part of the run.
 func TestPaceBeginsWithTheFirstStep(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	var p pace

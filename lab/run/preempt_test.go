@@ -16,15 +16,16 @@ import (
 	"clustergym/lab/config"
 )
 
-// A run whose replicas are cut short by the clock says that it cannot be repeated: at its beginning, in every record, in
-// TensorBoard and on resume. The test interrupts it in the middle; it still ends.
+// A run whose replicas are cut short by the clock says that it cannot be repeated: at its beginning, in every record,
+// in TensorBoard and on resume. The test interrupts it in the middle; it still ends.
 func TestPreemptedRunsSayThatTheyCannotBeRepeated(t *testing.T) {
 	for name, cfg := range map[string]config.Config{"problem": tinyProblem("ppo"), "workload": tinyRun("ppo")} {
 		cfg.PPO.Replicas, cfg.PPO.PreemptShare = 4, 0.5
 		dir := t.TempDir()
 		run := filepath.Join(dir, "tiny")
 		var said strings.Builder
-		opt := TrainOptions{RunDir: run, Workers: 2, Tags: "sb3", NoEval: true, Say: func(f string, args ...any) { fmt.Fprintf(&said, f+"\n", args...) }}
+		opt := TrainOptions{RunDir: run, Workers: 2, Tags: "sb3", NoEval: true,
+			Say: func(f string, args ...any) { fmt.Fprintf(&said, f+"\n", args...) }}
 		ctx, cancel := cancelled(t)
 		opt.Tick = func(p train.Progress) {
 			if p.Step >= cfg.Train.Steps/2 {
@@ -34,7 +35,8 @@ func TestPreemptedRunsSayThatTheyCannotBeRepeated(t *testing.T) {
 		if _, err := Train(ctx, cfg, opt); !errors.Is(err, fault.ErrInterrupted) {
 			t.Fatalf("%s: %v, want fault.ErrInterrupted", name, err)
 		}
-		if want := "note      this run cannot be repeated: ppo.preempt_share"; !strings.Contains(said.String(), want) || strings.Contains(said.String(), "resume") {
+		if want := "note      this run cannot be repeated: ppo.preempt_share"; !strings.Contains(said.String(), want) ||
+			strings.Contains(said.String(), "resume") {
 			t.Errorf("%s: it says\n%s, want %q", name, said.String(), want)
 		}
 		said.Reset()
@@ -109,7 +111,8 @@ func TestRunsThatWaitForAllReplicasCanBeRepeated(t *testing.T) {
 		cfg, dir := tinyRun("ppo"), t.TempDir()
 		cfg.PPO.Replicas, cfg.PPO.PreemptShare, cfg.PPO.NormObs = 2, 0.6, true
 		var said []string
-		trainTo(t, cfg, dir, TrainOptions{Workers: workers, NoEval: true, Say: func(f string, args ...any) { said = append(said, fmt.Sprintf(f, args...)) }})
+		trainTo(t, cfg, dir, TrainOptions{Workers: workers, NoEval: true,
+			Say: func(f string, args ...any) { said = append(said, fmt.Sprintf(f, args...)) }})
 		if i := slices.IndexFunc(said, func(s string) bool { return strings.Contains(s, "repeated") }); i >= 0 {
 			t.Errorf("it says %q", said[i])
 		}

@@ -32,7 +32,8 @@ func tinyProblem(agent string) config.Config {
 	c.PPO.Network.Hidden = []int{16}
 	c.DDQN.Buffer, c.DDQN.LearningStarts, c.DDQN.Batch, c.DDQN.TrainEvery, c.DDQN.TargetEvery = 300, 200, 16, 16, 300
 	c.DDQN.Network.Hidden = []int{16}
-	c.Train.Steps, c.Train.Envs, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery, c.Train.Keep = 800, 4, 250, 300, 400, 0
+	c.Train.Steps, c.Train.Envs, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery, c.Train.Keep = 800, 4, 250,
+		300, 400, 0
 	c.Eval.Episodes, c.Eval.Validation = 6, 3
 	return c
 }
@@ -65,12 +66,14 @@ func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
 		}
 	}
 	problem := tinyProblem("ppo")
-	if err := problem.Set("env.reward=wait"); err == nil || err.Error() != `env.reward: got "wait", want nothing: CartPole-v1 has no settings` {
+	if err := problem.Set("env.reward=wait"); err == nil ||
+		err.Error() != `env.reward: got "wait", want nothing: CartPole-v1 has no settings` {
 		t.Errorf("a setting of another environment: %v", err)
 	}
 	cfg := config.Default()
 	cfg.Eval.Episodes = 7
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "eval.episodes: got 7, want nothing: JobSelect-v1 is judged on windows") {
+	if err := cfg.Validate(); err == nil ||
+		!strings.Contains(err.Error(), "eval.episodes: got 7, want nothing: JobSelect-v1 is judged on windows") {
 		t.Errorf("episodes of JobSelect-v1: %v", err)
 	}
 }
@@ -126,7 +129,8 @@ func TestProblemsTrainAndResumeByteForByte(t *testing.T) {
 		whole := trainTo(t, cfg, straight, TrainOptions{})
 		want := contents(t, filepath.Join(straight, "tiny"))
 		r, ok := whole.Eval.(*report.EpisodeReport)
-		if !ok || len(r.Policies) != 2 || !strings.HasPrefix(r.Policies[0].Name, agent+":tiny@") || r.Policies[1].Name != "random" || r.Kernels != kernel.Set() {
+		if !ok || len(r.Policies) != 2 || !strings.HasPrefix(r.Policies[0].Name, agent+":tiny@") ||
+			r.Policies[1].Name != "random" || r.Kernels != kernel.Set() {
 			t.Fatalf("%s: the comparison is %+v", agent, whole.Eval)
 		}
 		dir := t.TempDir()
@@ -169,10 +173,12 @@ func TestBestCheckpointOfAProblemIsTheLatestOfTheHighest(t *testing.T) {
 		}
 	}
 	b, ok, err := rundir.ReadBest(run)
-	if err != nil || !ok || b != (rundir.BestCheckpoint{Step: want.Step, Metric: rundir.BestReturn, Value: *want.Eval.Return}) {
+	if err != nil || !ok ||
+		b != (rundir.BestCheckpoint{Step: want.Step, Metric: rundir.BestReturn, Value: *want.Eval.Return}) {
 		t.Errorf("best.json holds %+v (%v), want step %d with %v", b, err, want.Step, *want.Eval.Return)
 	}
-	if v := (&rundir.Validation{Return: new(float64)}); !v.Beats(rundir.BestCheckpoint{Value: 0}) || v.Beats(rundir.BestCheckpoint{Value: 1}) || !v.Beats(rundir.BestCheckpoint{Value: -1}) {
+	if v := (&rundir.Validation{Return: new(float64)}); !v.Beats(rundir.BestCheckpoint{Value: 0}) ||
+		v.Beats(rundir.BestCheckpoint{Value: 1}) || !v.Beats(rundir.BestCheckpoint{Value: -1}) {
 		t.Error("of equal returns the later is the best")
 	}
 }
@@ -198,7 +204,8 @@ func TestRandomPlayIsComparedOnTheSameEpisodes(t *testing.T) {
 		}
 	}
 	cfg.Eval.Seed = 2
-	if c, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 1}); err != nil || reflect.DeepEqual(c.(*report.EpisodeReport).Policies, first.Policies) {
+	if c, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 1}); err != nil ||
+		reflect.DeepEqual(c.(*report.EpisodeReport).Policies, first.Policies) {
 		t.Errorf("another seed, the same episodes (%v)", err)
 	}
 	cfg.Eval.Policies = nil
@@ -213,7 +220,8 @@ func TestCheckpointOfAnotherEnvironmentIsRefused(t *testing.T) {
 	cfg.Train.Steps = 100
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true})
 	inEnv(&cfg, "Acrobot-v1")
-	_, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 1, Checkpoints: []string{filepath.Join(dir, "tiny")}})
+	_, err := arena.Compare(t.Context(), cfg,
+		arena.EvalOptions{Workers: 1, Checkpoints: []string{filepath.Join(dir, "tiny")}})
 	refused(t, "another environment", err, "CartPole-v1", "Acrobot-v1")
 }
 
@@ -244,7 +252,8 @@ func TestKernelSetIsKeptAndAnotherOneIsTold(t *testing.T) {
 	cfg.Train.Steps, cfg.Kernels = 200, "portable"
 	r := trainTo(t, cfg, dir, TrainOptions{NoEval: true})
 	run := filepath.Join(dir, "tiny")
-	if records, _ := progressOf(t, run); r.Kernels != "portable" || kernel.Set() != "portable" || records[0].Kernels != "portable" {
+	if records, _ := progressOf(t, run); r.Kernels != "portable" || kernel.Set() != "portable" ||
+		records[0].Kernels != "portable" {
 		t.Errorf("trained with %s, in use is %s", r.Kernels, kernel.Set())
 	}
 	for _, name := range []string{"trainer.json", "manifest.json"} {

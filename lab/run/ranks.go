@@ -21,8 +21,8 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// ranked is what a training in ranks needs beside a training. Rank 0 does what one process would do, and the others follow: they
-// own their rows, and give their share of every checkpoint.
+// ranked is what a training in ranks needs beside a training. Rank 0 does what one process would do, and the others
+// follow: they own their rows, and give their share of every checkpoint.
 type ranked struct {
 	shares []agents.Share // the agent and the trainer
 	runDir string         // of rank 0
@@ -42,7 +42,8 @@ type outline struct {
 	Kernels string
 }
 
-// plan compares this rank's configuration with rank 0's. A rank that resumes takes rank 0's, so that it needs no run directory.
+// plan compares this rank's configuration with rank 0's. A rank that resumes takes rank 0's, so that it needs no run
+// directory.
 func (t *training) plan(cfg *config.Config) error {
 	g := t.opt.Ranks
 	t.saved, t.given, t.runDir = -1, -1, t.opt.RunDir
@@ -118,9 +119,13 @@ func inRanks(cfg *config.Config, world int) error {
 	case cfg.PPO.Replicas != world:
 		return fault.Mistakef("ppo.replicas: got %d, want %d, one for each rank", cfg.PPO.Replicas, world)
 	case cfg.PPO.PreemptShare > 0:
-		return fault.Mistakef("ppo.preempt_share: got %g, want 0 with ranks: each takes its steps at its own pace and none is cut short", cfg.PPO.PreemptShare)
+		return fault.Mistakef(
+			"ppo.preempt_share: got %g, want 0 with ranks: each takes its steps at its own pace and none is cut short",
+			cfg.PPO.PreemptShare)
 	case cfg.Train.Imitate != "":
-		return fault.Mistakef("train.imitate: got %q, want \"\" with ranks: the play that is imitated is recorded by one process", cfg.Train.Imitate)
+		return fault.Mistakef(
+			"train.imitate: got %q, want \"\" with ranks: the play that is imitated is recorded by one process",
+			cfg.Train.Imitate)
 	case cfg.Train.Envs%world != 0:
 		return fault.Mistakef("train.envs: got %d, want a multiple of the %d ranks", cfg.Train.Envs, world)
 	}
@@ -230,7 +235,8 @@ func (t *training) follow(ctx context.Context) (*TrainResult, error) {
 	return &TrainResult{Step: t.trainer.Step(), Kernels: kernel.Set()}, nil
 }
 
-// announce tells the others, at rank 0, whether the agent is the best so far, so that they give their share of a checkpoint.
+// announce tells the others, at rank 0, whether the agent is the best so far, so that they give their share of a
+// checkpoint.
 func (t *training) announce(best bool) error {
 	if t.opt.Ranks == nil {
 		return nil

@@ -17,8 +17,10 @@ import (
 	"clustergym/lab/config"
 )
 
-// trainRanks trains in dir/tiny with n ranks that are goroutines, and returns their errors. change is called for every rank.
-func trainRanks(t *testing.T, cfg config.Config, dir string, n int, change func(rank int, cfg *config.Config, opt *TrainOptions)) []error {
+// trainRanks trains in dir/tiny with n ranks that are goroutines, and returns their errors. change is called for every
+// rank.
+func trainRanks(t *testing.T, cfg config.Config, dir string, n int,
+	change func(rank int, cfg *config.Config, opt *TrainOptions)) []error {
 	t.Helper()
 	errs := make([]error, n)
 	addr := make(chan string, 1)
@@ -53,7 +55,8 @@ func trainRanks(t *testing.T, cfg config.Config, dir string, n int, change func(
 	return errs
 }
 
-func inRanksTo(t *testing.T, cfg config.Config, dir string, n int, change func(rank int, cfg *config.Config, opt *TrainOptions)) {
+func inRanksTo(t *testing.T, cfg config.Config, dir string, n int,
+	change func(rank int, cfg *config.Config, opt *TrainOptions)) {
 	t.Helper()
 	if err := errors.Join(trainRanks(t, cfg, dir, n, change)...); err != nil {
 		t.Fatal(err)
@@ -135,7 +138,8 @@ func TestRanksLeaveTheRunOfOneProcess(t *testing.T) {
 }
 
 // trainRanksUntil is trainRanks with contexts that can be cancelled.
-func trainRanksUntil(t *testing.T, cfg config.Config, dir string, n int, change func(k int, stop context.CancelFunc, opt *TrainOptions)) []error {
+func trainRanksUntil(t *testing.T, cfg config.Config, dir string, n int,
+	change func(k int, stop context.CancelFunc, opt *TrainOptions)) []error {
 	t.Helper()
 	errs := make([]error, n)
 	addr := make(chan string, 1)
@@ -176,12 +180,17 @@ func TestRanksThatDoNotFitAreRefused(t *testing.T) {
 	}{
 		"key": {
 			func(k int, c *config.Config, _ *TrainOptions) { c.PPO.LR = 1e-3 * float64(1+k) },
-			`this rank has another configuration than rank 0: "lr: 0.002" here, "lr: 0.001" there`, "rank 1 of 2 has failed: this rank has another configuration",
+			`this rank has another configuration than rank 0: "lr: 0.002" here, "lr: 0.001" there`,
+			"rank 1 of 2 has failed: this rank has another configuration",
 		},
-		"replicas": {func(_ int, c *config.Config, _ *TrainOptions) { c.PPO.Replicas = 3 }, "ppo.replicas: got 3, want 2, one for each rank", "ppo.replicas: got 3"},
-		"agent":    {func(_ int, c *config.Config, _ *TrainOptions) { c.Agent = "ddqn" }, `agent: got "ddqn", want ppo`, `agent: got "ddqn"`},
-		"envs":     {func(_ int, c *config.Config, _ *TrainOptions) { c.Train.Envs = 5 }, "train.envs: got 5, want a multiple of the 2 ranks", "train.envs"},
-		"preempt":  {func(_ int, c *config.Config, _ *TrainOptions) { c.PPO.PreemptShare = 0.6 }, "ppo.preempt_share: got 0.6, want 0 with ranks", "ppo.preempt_share"},
+		"replicas": {func(_ int, c *config.Config, _ *TrainOptions) { c.PPO.Replicas = 3 },
+			"ppo.replicas: got 3, want 2, one for each rank", "ppo.replicas: got 3"},
+		"agent": {func(_ int, c *config.Config, _ *TrainOptions) { c.Agent = "ddqn" }, `agent: got "ddqn", want ppo`,
+			`agent: got "ddqn"`},
+		"envs": {func(_ int, c *config.Config, _ *TrainOptions) { c.Train.Envs = 5 },
+			"train.envs: got 5, want a multiple of the 2 ranks", "train.envs"},
+		"preempt": {func(_ int, c *config.Config, _ *TrainOptions) { c.PPO.PreemptShare = 0.6 },
+			"ppo.preempt_share: got 0.6, want 0 with ranks", "ppo.preempt_share"},
 		"resume": {
 			func(k int, _ *config.Config, opt *TrainOptions) { opt.Resume = k == 1 },
 			"resume: it is given to rank 0 or to this rank alone", "rank 1 of 2 has failed: resume",
@@ -198,7 +207,8 @@ func TestRanksThatDoNotFitAreRefused(t *testing.T) {
 		cfg.PPO.Replicas = 2
 		errs := trainRanks(t, cfg, dir, 2, c.change)
 		for k, want := range []string{c.first, c.want} {
-			if errs[k] == nil || !strings.Contains(errs[k].Error(), want) && !strings.Contains(errs[k].Error(), "rank 0 of 2 has failed: "+c.first) {
+			if errs[k] == nil || !strings.Contains(errs[k].Error(), want) &&
+				!strings.Contains(errs[k].Error(), "rank 0 of 2 has failed: "+c.first) {
 				t.Errorf("%s: rank %d says %v, want %q", name, k, errs[k], want)
 			}
 		}

@@ -34,8 +34,8 @@ const TrainKind = "train"
 // trainFormat is the version of such tasks.
 const trainFormat = 1
 
-// trainTask is the input of such a task. Its needs are the files of brought.Files by their keys, and where there are any "run", the
-// run directory to go on from, and "recording", what train.imitate_from has recorded.
+// trainTask is the input of such a task. Its needs are the files of brought.Files by their keys, and where there are
+// any "run", the run directory to go on from, and "recording", what train.imitate_from has recorded.
 type trainTask struct {
 	Format int               `json:"format"`
 	Run    string            `json:"run"`    // name of the run directory, by which tables call its checkpoints
@@ -52,9 +52,11 @@ type trainValue struct {
 	Best   rundir.BestCheckpoint `json:"best"`
 }
 
-// TrainOn is Train on whichever machine of q takes it first, this one included; nil q = this one. The run directory comes back complete. name is
-// what people read of it. Of opt's hooks only those that are called at the end are heeded for trainings on other machines.
-func TrainOn(ctx context.Context, q *workqueue.Coordinator, name string, cfg config.Config, opt TrainOptions) (*TrainResult, error) {
+// TrainOn is Train on whichever machine of q takes it first, this one included; nil q = this one. The run directory
+// comes back complete. name is what people read of it. Of opt's hooks only those that are called at the end are heeded
+// for trainings on other machines.
+func TrainOn(ctx context.Context, q *workqueue.Coordinator, name string, cfg config.Config,
+	opt TrainOptions) (*TrainResult, error) {
 	if q == nil {
 		return Train(ctx, cfg, opt)
 	}
@@ -84,8 +86,8 @@ func TrainOn(ctx context.Context, q *workqueue.Coordinator, name string, cfg con
 	return r, nil
 }
 
-// saved puts what another machine has saved of a task into the run directory, if there is anything. It returns whether the
-// directory holds a run to go on with.
+// saved puts what another machine has saved of a task into the run directory, if there is anything. It returns whether
+// the directory holds a run to go on with.
 func saved(ctx context.Context, q *workqueue.Coordinator, digest string, opt *TrainOptions) (resume bool, err error) {
 	ok, err := arriving(opt.RunDir, func(aside string) (bool, error) { return q.Restore(ctx, digest, aside) })
 	return ok || opt.Resume, err
@@ -106,13 +108,15 @@ func arriving(dir string, fetch func(aside string) (ok bool, err error)) (ok boo
 }
 
 // trainTaskOf returns a training as a task.
-func trainTaskOf(ctx context.Context, q *workqueue.Coordinator, name string, cfg *config.Config, opt *TrainOptions) (t workqueue.Task, err error) {
+func trainTaskOf(ctx context.Context, q *workqueue.Coordinator, name string, cfg *config.Config,
+	opt *TrainOptions) (t workqueue.Task, err error) {
 	text, err := configs.Encode(cfg)
 	if err != nil {
 		return t, err
 	}
 	needs := map[string]string{}
-	in := trainTask{Format: trainFormat, Run: filepath.Base(opt.RunDir), Config: string(text), Until: opt.Until, NoEval: opt.NoEval, Tags: opt.Tags}
+	in := trainTask{Format: trainFormat, Run: filepath.Base(opt.RunDir), Config: string(text), Until: opt.Until,
+		NoEval: opt.NoEval, Tags: opt.Tags}
 	files, err := brought.Files(cfg)
 	if err != nil {
 		return t, err
@@ -136,7 +140,8 @@ func trainTaskOf(ctx context.Context, q *workqueue.Coordinator, name string, cfg
 }
 
 // arrived takes over the run directory of a training on another machine.
-func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Result, cfg *config.Config, opt *TrainOptions) (*TrainResult, error) {
+func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Result, cfg *config.Config,
+	opt *TrainOptions) (*TrainResult, error) {
 	var v trainValue
 	if err := json.Unmarshal(res.Value, &v); err != nil {
 		return nil, fmt.Errorf("the result of worker %s cannot be read: %w", res.Worker, err)
@@ -166,7 +171,8 @@ func arrived(ctx context.Context, q *workqueue.Coordinator, res *workqueue.Resul
 	return &r, err
 }
 
-// asAsked returns an error unless the run directory dir has the configuration cfg. Later commands take from it which files to open.
+// asAsked returns an error unless the run directory dir has the configuration cfg. Later commands take from it which
+// files to open.
 func asAsked(dir string, cfg *config.Config) error {
 	asked, err := configs.Encode(cfg)
 	if err != nil {
@@ -228,13 +234,16 @@ func (h *trainHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.
 	}
 	_, err = os.Stat(filepath.Join(dir, rundir.ConfigFile))
 	opt := TrainOptions{
-		RunDir: dir, Resume: err == nil, Workers: j.Workers, World: world, Tags: in.Tags, NoEval: in.NoEval, Until: in.Until, Saved: j.Save,
-		Tick: func(p train.Progress) { j.Progress(p.Step, p.Steps) },
+		RunDir: dir, Resume: err == nil, Workers: j.Workers, World: world, Tags: in.Tags, NoEval: in.NoEval, Until: in.Until,
+		Saved: j.Save,
+		Tick:  func(p train.Progress) { j.Progress(p.Step, p.Steps) },
 	}
 	if cfg.Train.ImitateFrom != "" {
 		opt.Lent = &Lent{Config: j.Needs["recorded"], Recording: j.Needs["recording"]}
 		if opt.Lent.Config == "" || opt.Lent.Recording == "" {
-			return out, errors.New("the task names a run for train.imitate_from and has not brought it; a worker opens no file of its own for a task")
+			return out,
+				errors.New(
+					"the task names a run for train.imitate_from and has not brought it; a worker opens no file of its own for a task")
 		}
 	}
 	r, err := Train(ctx, cfg, opt)
@@ -254,7 +263,8 @@ func (h *trainHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.
 }
 
 // worldOf returns the world of cfg, with the files that the job brought.
-func (h *trainHandler) worldOf(ctx context.Context, j *workqueue.Job, in *trainTask, cfg *config.Config) (*arena.World, error) {
+func (h *trainHandler) worldOf(ctx context.Context, j *workqueue.Job, in *trainTask,
+	cfg *config.Config) (*arena.World, error) {
 	needs := map[string]string{}
 	for key := range in.Files {
 		needs[key] = j.Task.Needs[key]
@@ -275,9 +285,9 @@ func (h *trainHandler) worldOf(ctx context.Context, j *workqueue.Job, in *trainT
 	return w, err
 }
 
-// Fingerprint returns a SHA-256 of everything in a run directory that is the same whenever the run is repeated, interrupted or
-// not: not of event files, what progress.jsonl says of time, and checkpoints other than the best and the last one, as an
-// interruption adds one.
+// Fingerprint returns a SHA-256 of everything in a run directory that is the same whenever the run is repeated,
+// interrupted or not: not of event files, what progress.jsonl says of time, and checkpoints other than the best and the
+// last one, as an interruption adds one.
 func Fingerprint(dir string) ([]byte, error) {
 	keep := map[string]bool{}
 	last, err := checkpoint.Latest(filepath.Join(dir, rundir.Checkpoints))

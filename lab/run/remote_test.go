@@ -20,10 +20,11 @@ import (
 // testToken is the token of queues of tests.
 const testToken = "a-token-of-tests"
 
-// hired opens a queue with n workers in this process. If leave is not 0, a worker leaves in good order that long after it
-// begins, and another comes; every second one stays twice as long, because on a busy machine none would get anything done in a
-// fixed time. check ends the test's workers and reports what went wrong with them.
-func hired(t *testing.T, n int, leave time.Duration) (open func(ctx context.Context, dir string) (*workqueue.Coordinator, error), check func()) {
+// hired opens a queue with n workers in this process. If leave is not 0, a worker leaves in good order that long after
+// it begins, and another comes; every second one stays twice as long, because on a busy machine none would get anything
+// done in a fixed time. check ends the test's workers and reports what went wrong with them.
+func hired(t *testing.T, n int,
+	leave time.Duration) (open func(ctx context.Context, dir string) (*workqueue.Coordinator, error), check func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -51,7 +52,8 @@ func hired(t *testing.T, n int, leave time.Duration) (open func(ctx context.Cont
 	}
 	open = func(ctx context.Context, dir string) (_ *workqueue.Coordinator, err error) {
 		if q, err = workqueue.Listen(ctx, workqueue.Options{
-			Listen: "127.0.0.1:0", Dir: filepath.Join(dir, "queue"), Job: "test", Token: testToken, Build: "test", Workers: 1, SaveEvery: time.Nanosecond,
+			Listen: "127.0.0.1:0", Dir: filepath.Join(dir,
+				"queue"), Job: "test", Token: testToken, Build: "test", Workers: 1, SaveEvery: time.Nanosecond,
 		}); err != nil {
 			return nil, err
 		}
@@ -74,7 +76,8 @@ func hired(t *testing.T, n int, leave time.Duration) (open func(ctx context.Cont
 	}
 }
 
-// Seeds that workers train, which leave in the middle and hand their runs over, have the runs that they have on one machine.
+// Seeds that workers train, which leave in the middle and hand their runs over, have the runs that they have on one
+// machine.
 func TestSeedsOnWorkersAreTheRunsThatTheyAreHere(t *testing.T) {
 	trace := filepath.Join(t.TempDir(), "jobs.csv")
 	var b strings.Builder
@@ -108,10 +111,15 @@ func TestSeedsOnWorkersAreTheRunsThatTheyAreHere(t *testing.T) {
 		here, away := filepath.Join(t.TempDir(), "all"), filepath.Join(t.TempDir(), "all")
 		want := trainSeeds(t, c.cfg, 2, TrainOptions{RunDir: here, Workers: 2})
 		open, check := hired(t, 2, c.leave)
-		got := trainSeeds(t, c.cfg, 2, TrainOptions{RunDir: away, Queue: func(ctx context.Context) (*workqueue.Coordinator, error) { return open(ctx, away) }})
+		got := trainSeeds(t, c.cfg, 2,
+			TrainOptions{RunDir: away, Queue: func(ctx context.Context) (*workqueue.Coordinator,
+				error) {
+				return open(ctx, away)
+			}})
 		check()
 		for _, r := range want.Runs {
-			sameFiles(t, fmt.Sprintf("%s, seed %d", c.what, r.Seed), contents(t, SeedDir(away, r.Seed)), contents(t, SeedDir(here, r.Seed)), c.leave > 0)
+			sameFiles(t, fmt.Sprintf("%s, seed %d", c.what, r.Seed), contents(t, SeedDir(away, r.Seed)),
+				contents(t, SeedDir(here, r.Seed)), c.leave > 0)
 		}
 		if g, w := documentOf(t, got), documentOf(t, want); g != w {
 			t.Errorf("%s: the report is\n%.600s\nwant\n%.600s", c.what, g, w)
@@ -139,8 +147,8 @@ func documentOf(t *testing.T, r *SeedsReport) string {
 	return string(b)
 }
 
-// Games that workers play give the document of one machine, to the last digit, with checkpoints, random policies, searches in
-// hindsight, a search ahead, the whole part, and on several rungs.
+// Games that workers play give the document of one machine, to the last digit, with checkpoints, random policies,
+// searches in hindsight, a search ahead, the whole part, and on several rungs.
 func TestGamesOnWorkersGiveTheSameDocument(t *testing.T) {
 	t.Chdir(t.TempDir()) // results of games are kept in runs/
 	cfg := tinyRun("ppo")

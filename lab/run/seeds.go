@@ -62,8 +62,8 @@ func SeedsOf(dir string) (int, error) {
 	return p.Seeds, err
 }
 
-// Begun reports whether there is a run in dir already, or a folder of so many seeds. Anything else that is there is the user's
-// mistake.
+// Begun reports whether there is a run in dir already, or a folder of so many seeds. Anything else that is there is the
+// user's mistake.
 func Begun(dir string, seeds int) (bool, error) {
 	if _, err := os.Stat(filepath.Join(dir, rundir.ConfigFile)); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -90,12 +90,13 @@ func RunsOf(dir string) ([]string, error) {
 	return runs, nil
 }
 
-// TrainSeeds trains cfg with several consecutive seeds from cfg.Seed on, in parallel on opt.Workers goroutines in total,
-// and combines the results. opt.RunDir is the folder of all runs; each run directory in it is equal to that of Train with
-// the same seed if the run can be repeated. On resume, finished runs stay as they are and the others continue.
+// TrainSeeds trains cfg with several consecutive seeds from cfg.Seed on, in parallel on opt.Workers goroutines in
+// total, and combines the results. opt.RunDir is the folder of all runs; each run directory in it is equal to that of
+// Train with the same seed if the run can be repeated. On resume, finished runs stay as they are and the others
+// continue.
 //
-// opt.Tick receives the total steps of all seeds; opt.Say receives one line for each event that opt.Log or opt.Best would
-// receive.
+// opt.Tick receives the total steps of all seeds; opt.Say receives one line for each event that opt.Log or opt.Best
+// would receive.
 func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOptions) (*SeedsReport, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
@@ -116,7 +117,8 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 			return nil, err
 		}
 	}
-	s := &seedRuns{cfg: cfg, opt: opt, seeds: seeds, at: make([]train.Progress, seeds), results: make([]TrainResult, seeds)}
+	s := &seedRuns{cfg: cfg, opt: opt, seeds: seeds, at: make([]train.Progress, seeds),
+		results: make([]TrainResult, seeds)}
 	if note := cfg.Note(); note != "" {
 		s.say("note      each of these runs %s", note)
 	}
@@ -180,7 +182,8 @@ func enterSeeds(cfg *config.Config, seeds int, opt *TrainOptions) (unlock func()
 		if unlock, err = rundir.Create(opt.RunDir, cfg); err != nil {
 			return nil, err
 		}
-		if err := errors.Join(os.Remove(filepath.Join(opt.RunDir, rundir.Checkpoints)), writeJSON(filepath.Join(opt.RunDir, seedsFile), seedPlan{cfg.Seed, seeds})); err != nil {
+		if err := errors.Join(os.Remove(filepath.Join(opt.RunDir, rundir.Checkpoints)),
+			writeJSON(filepath.Join(opt.RunDir, seedsFile), seedPlan{cfg.Seed, seeds})); err != nil {
 			unlock()
 			return nil, err
 		}

@@ -158,7 +158,8 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 	var rows [][]string
 	for _, s := range r.Runs {
 		of := scoresOf(s.Eval)[0]
-		rows = append(rows, []string{fmt.Sprint(s.Seed), of.Name, m.Cell(of.Score.Mean), m.SpanCell(of.Score.IQM, of.Score.CI95), "", ""})
+		rows = append(rows,
+			[]string{fmt.Sprint(s.Seed), of.Name, m.Cell(of.Score.Mean), m.SpanCell(of.Score.IQM, of.Score.CI95), "", ""})
 	}
 	rows = append(rows, []string{"all", "", m.Cell(*r.Mean), m.SpanCell(*r.IQM, *r.CI95), "", ""})
 	others := scoresOf(r.Runs[0].Eval)[1:]
@@ -176,9 +177,13 @@ func (r *SeedsReport) Sheets() []texttable.Sheet {
 	}
 	return []texttable.Sheet{{
 		Above: report.EstimatesHeader(r.Estimates),
-		Title: ofSeeds, Header: []string{"seed", "policy", m.Title, "IQM [95 %]", "agents vs it [95 %]", "seeds ahead"}, Rows: rows, Left: 2,
-		Below: fmt.Sprintf("%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n", plain.Count(len(r.Runs), "seed", "seeds")) +
-			fmt.Sprintf("agents vs it: difference of %s, all seeds together, on the same windows; the interval draws seeds and windows.\n", m.Title) +
+		Title: ofSeeds, Header: []string{"seed", "policy", m.Title, "IQM [95 %]", "agents vs it [95 %]", "seeds ahead"},
+		Rows: rows, Left: 2,
+		Below: fmt.Sprintf("%s on the same windows; the interval for all seeds draws seeds, then the windows of each.\n",
+			plain.Count(len(r.Runs), "seed", "seeds")) +
+			fmt.Sprintf(
+				"agents vs it: difference of %s, all seeds together, on the same windows; the interval draws seeds and windows.\n",
+				m.Title) +
 			report.Below(r.Estimates, known),
 	}}
 }
@@ -204,7 +209,8 @@ func (r *SeedsReport) returns() texttable.Sheet {
 		p := &e.Policies[0]
 		low := slices.Min(p.Return.PerEpisode)
 		worst, episodes = min(worst, low), e.Episodes
-		row := []string{fmt.Sprint(s.Seed), p.Name, report.Decimals(p.Return.Mean), report.Decimals(p.Return.Std), report.Interval(p.Return.IQM, p.Return.CI95), report.Decimals(low)}
+		row := []string{fmt.Sprint(s.Seed), p.Name, report.Decimals(p.Return.Mean), report.Decimals(p.Return.Std),
+			report.Interval(p.Return.IQM, p.Return.CI95), report.Decimals(low)}
 		if p.Solved != nil {
 			row = append(row, report.YesNo(*p.Solved))
 		}
@@ -220,7 +226,8 @@ func (r *SeedsReport) returns() texttable.Sheet {
 	}
 	return texttable.Sheet{
 		Title: ofSeeds, Header: header, Rows: append(rows, row), Left: 2, Least: []string{"std", "worst"},
-		Below: fmt.Sprintf("%s: %s, %s each, the same for all; the interval for all seeds draws seeds, then the\nepisodes of each.\n%s",
+		Below: fmt.Sprintf(
+			"%s: %s, %s each, the same for all; the interval for all seeds draws seeds, then the\nepisodes of each.\n%s",
 			r.Env, plain.Count(len(r.Runs), "seed", "seeds"), plain.Count(episodes, "episode", "episodes"), threshold),
 	}
 }

@@ -77,7 +77,8 @@ func TestSeedsSideBySideAreTheRunsThatTheyAreAlone(t *testing.T) {
 	again := trainSeeds(t, cfg, 3, TrainOptions{RunDir: cut, Workers: 2, Resume: true})
 	for i := range r.Runs {
 		seed := cfg.Seed + uint64(i)
-		sameFiles(t, fmt.Sprint("resumed, seed ", seed), contents(t, SeedDir(cut, seed)), contents(t, SeedDir(together, seed)), true)
+		sameFiles(t, fmt.Sprint("resumed, seed ", seed), contents(t, SeedDir(cut, seed)),
+			contents(t, SeedDir(together, seed)), true)
 	}
 	if *again.IQM != *r.IQM || *again.CI95 != *r.CI95 {
 		t.Errorf("resumed, the IQM is %v %v, want %v %v", *again.IQM, *again.CI95, *r.IQM, *r.CI95)
@@ -85,14 +86,16 @@ func TestSeedsSideBySideAreTheRunsThatTheyAreAlone(t *testing.T) {
 
 	// What is done is not done again.
 	ticks := 0
-	third := trainSeeds(t, cfg, 3, TrainOptions{RunDir: cut, Workers: 1, Resume: true, Tick: func(train.Progress) { ticks++ }})
+	third := trainSeeds(t, cfg, 3,
+		TrainOptions{RunDir: cut, Workers: 1, Resume: true, Tick: func(train.Progress) { ticks++ }})
 	a, _ := json.Marshal(again)
 	b, _ := json.Marshal(third)
 	if ticks != 0 || string(a) != string(b) {
 		t.Errorf("%d iterations of finished runs; the report is\n%s, want\n%s", ticks, b, a)
 	}
 	var text strings.Builder
-	if err := third.WriteTable(&text); err != nil || !strings.Contains(text.String(), "0 of 3") || !strings.Contains(text.String(), "\nall ") {
+	if err := third.WriteTable(&text); err != nil || !strings.Contains(text.String(), "0 of 3") ||
+		!strings.Contains(text.String(), "\nall ") {
 		t.Errorf("the table is\n%s(%v)", text.String(), err)
 	}
 }
@@ -119,13 +122,15 @@ func TestSeedsOfAClusterAreComparedByJCT(t *testing.T) {
 				ahead++
 			}
 		}
-		if want := 100 * (statistic.Mean(all) - rival.Mean) / rival.Mean; p.B != first.Policies[i+1].Name || math.Abs(p.Difference-want) > 1e-9 ||
+		if want := 100 * (statistic.Mean(all) - rival.Mean) / rival.Mean; p.B != first.Policies[i+1].Name ||
+			math.Abs(p.Difference-want) > 1e-9 ||
 			p.CI95[0] > p.Difference || p.CI95[1] < p.Difference || p.Ahead != ahead {
 			t.Errorf("the comparison with %s is %+v, want %v and %d seeds ahead", p.B, p, want, ahead)
 		}
 	}
 	var text strings.Builder
-	if err := r.WriteTable(&text); err != nil || !strings.Contains(text.String(), "sjf+skip") || !strings.Contains(text.String(), "agents vs it [95 %]") || !strings.Contains(text.String(), "ppo:seed-2@") {
+	if err := r.WriteTable(&text); err != nil || !strings.Contains(text.String(), "sjf+skip") ||
+		!strings.Contains(text.String(), "agents vs it [95 %]") || !strings.Contains(text.String(), "ppo:seed-2@") {
 		t.Errorf("the table is\n%s(%v)", text.String(), err)
 	}
 }
@@ -135,7 +140,8 @@ func TestSeedsWithoutEvaluationsHaveNoAggregate(t *testing.T) {
 	cfg.Train.Steps = 100
 	r := trainSeeds(t, cfg, 2, TrainOptions{RunDir: filepath.Join(t.TempDir(), "all"), Workers: 2, NoEval: true})
 	var text strings.Builder
-	if err := r.WriteTable(&text); err != nil || r.IQM != nil || r.CI95 != nil || !strings.Contains(text.String(), "return in training") {
+	if err := r.WriteTable(&text); err != nil || r.IQM != nil || r.CI95 != nil ||
+		!strings.Contains(text.String(), "return in training") {
 		t.Errorf("the report is %+v, the table\n%s(%v)", r, text.String(), err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"clustergym/lab/rundir"
 )
 
-// tensorBoardPython is the environment variable with the Python interpreter that can import tensorboard; make tensorboard
-// provides one.
+// tensorBoardPython is the environment variable with the Python interpreter that can import tensorboard; make
+// tensorboard provides one.
 const tensorBoardPython = "CLUSTERGYM_TENSORBOARD_PYTHON"
 
 // readEvents prints the contents of a run directory in TensorBoard: {tag: [[step, value], …]}.
@@ -100,7 +100,8 @@ func TestTensorBoardComparesRunsByTheirKeys(t *testing.T) {
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	if !slices.ContainsFunc(got.Experiment.HparamInfos, func(i struct{ Name, Type string }) bool { return i.Name == "ppo.lr" && i.Type == "DATA_TYPE_FLOAT64" }) {
+	if !slices.ContainsFunc(got.Experiment.HparamInfos,
+		func(i struct{ Name, Type string }) bool { return i.Name == "ppo.lr" && i.Type == "DATA_TYPE_FLOAT64" }) {
 		t.Errorf("ppo.lr is none of the keys: %+v", got.Experiment.HparamInfos)
 	}
 	if len(got.Groups.SessionGroups) != 2 {
@@ -116,7 +117,8 @@ func TestTensorBoardComparesRunsByTheirKeys(t *testing.T) {
 		if rate := g.Hparams["ppo.lr"]; name == "run0" && rate != 1e-3 || name == "run1" && rate != 3e-3 {
 			t.Errorf("%s has ppo.lr %v of %v", name, rate, g.Hparams)
 		}
-		if g.Hparams["agent"] != "ppo" || g.Hparams["eval.whole"] != true || g.Hparams["ppo.network.hidden"] != "[16]" || g.Hparams["env.window"] != 32.0 {
+		if g.Hparams["agent"] != "ppo" || g.Hparams["eval.whole"] != true || g.Hparams["ppo.network.hidden"] != "[16]" ||
+			g.Hparams["env.window"] != 32.0 {
 			t.Errorf("%s has %v", name, g.Hparams)
 		}
 		e := r.Eval.(*report.Report)
@@ -191,12 +193,16 @@ func compareEvents(t *testing.T, what, python, run, tags string, records, valida
 	}
 	names := map[string]map[string]string{
 		"sb3": {
-			"return": "rollout/ep_rew_mean", "length": "rollout/ep_len_mean", "fps": "time/fps", "lr": "train/learning_rate", "entropy": "train/entropy",
-			"elapsed": "time/time_elapsed", "total": "time/total_timesteps", "updates": "time/iterations", "jct": "rollout/jct_s", "eval": "eval/jct_s",
+			"return": "rollout/ep_rew_mean", "length": "rollout/ep_len_mean", "fps": "time/fps", "lr": "train/learning_rate",
+			"entropy": "train/entropy",
+			"elapsed": "time/time_elapsed", "total": "time/total_timesteps", "updates": "time/iterations",
+			"jct": "rollout/jct_s", "eval": "eval/jct_s",
 		},
 		"cleanrl": {
-			"return": "charts/episodic_return", "length": "charts/episodic_length", "fps": "charts/SPS", "lr": "charts/learning_rate", "entropy": "losses/entropy",
-			"elapsed": "time/time_elapsed", "total": "time/total_timesteps", "updates": "time/iterations", "jct": "rollout/jct_s", "eval": "eval/jct_s",
+			"return": "charts/episodic_return", "length": "charts/episodic_length", "fps": "charts/SPS",
+			"lr": "charts/learning_rate", "entropy": "losses/entropy",
+			"elapsed": "time/time_elapsed", "total": "time/total_timesteps", "updates": "time/iterations",
+			"jct": "rollout/jct_s", "eval": "eval/jct_s",
 		},
 	}[tags]
 	want := map[string][][2]float64{}

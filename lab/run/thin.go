@@ -5,8 +5,8 @@ import (
 	"clustergym/agents/ddqn"
 )
 
-// Thin drops the replays of all checkpoints in root but the last, which may be hundreds of megabytes each: acting needs none of
-// them, and resuming only the last.
+// Thin drops the replays of all checkpoints in root but the last, which may be hundreds of megabytes each: acting needs
+// none of them, and resuming only the last.
 func Thin(root string) error {
 	steps, err := checkpoint.List(root)
 	if err != nil {

@@ -36,7 +36,8 @@ func TestThin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if has := slices.ContainsFunc(m.Parts, func(f checkpoint.File) bool { return f.Name == ddqn.ReplayPart }); has != (i == len(steps)-1) {
+		if has := slices.ContainsFunc(m.Parts, func(f checkpoint.File) bool { return f.Name == ddqn.ReplayPart }); has !=
+			(i == len(steps)-1) {
 			t.Errorf("checkpoint %d of %d has a replay: %v", i+1, len(steps), has)
 		}
 	}

@@ -47,14 +47,14 @@ type TrainOptions struct {
 	Chosen   []string     // sentences on sizes that follow from the workload (arena.Fit), to be said
 	Tags     string       // names in TensorBoard: sb3 or cleanrl
 	NoEval   bool         // leave out the evaluation at the end
-	// If Until is not 0, the run pauses at the first step from Until on and can be resumed: it is validated and saved there
-	// and not evaluated. Schedules still refer to Config.Train.Steps.
+	// If Until is not 0, the run pauses at the first step from Until on and can be resumed: it is validated and saved
+	// there and not evaluated. Schedules still refer to Config.Train.Steps.
 	Until int64
 	Now   rundir.Clock // nil = the machine's
 
-	// Ranks, if set, is the group of processes that train together, a replica each. Only rank 0 has the run directory and says
-	// anything. Train ends this rank's part of the group. Changes are the keys that a resumed run changes (--set), which the ranks
-	// compare; the others get the rest of its configuration from rank 0.
+	// Ranks, if set, is the group of processes that train together, a replica each. Only rank 0 has the run directory and
+	// says anything. Train ends this rank's part of the group. Changes are the keys that a resumed run changes (--set),
+	// which the ranks compare; the others get the rest of its configuration from rank 0.
 	Ranks   *ranks.Group
 	Changes []string
 
@@ -63,7 +63,8 @@ type TrainOptions struct {
 	Log  func(r train.Record, perSecond float64)   // at every line of progress.jsonl
 	Best func(step int64, score string, best bool) // after every validation; score in words
 	Game func(done, all int)                       // as games of the final evaluation end
-	// Saved is called after every checkpoint, when RunDir is complete and nothing is written to it. An error ends the training.
+	// Saved is called after every checkpoint, when RunDir is complete and nothing is written to it. An error ends the
+	// training.
 	Saved func() error
 	// Lent are copies of files of train.imitate_from, for a machine that does not have that run; nil = it has.
 	Lent *Lent
@@ -349,8 +350,8 @@ func (t *training) paused() (*TrainResult, error) {
 	return &t.result, err
 }
 
-// enter makes and locks the run directory, or locks an existing one and loads its newest checkpoint, which from describes.
-// It writes nothing until everything fits.
+// enter makes and locks the run directory, or locks an existing one and loads its newest checkpoint, which from
+// describes. It writes nothing until everything fits.
 func (t *training) enter() (unlock func(), from string, err error) {
 	dir := t.opt.RunDir
 	if !t.opt.Resume {
@@ -424,7 +425,8 @@ func sameRun(dir string, cfg *config.Config) error {
 			return err
 		}
 		if !bytes.Equal(was, is) {
-			return fault.Mistakef("%s: the run in %s goes on with the one it began with; begin another run to change it", s.key, dir)
+			return fault.Mistakef("%s: the run in %s goes on with the one it began with; begin another run to change it", s.key,
+				dir)
 		}
 	}
 	return nil
@@ -443,8 +445,9 @@ func (t *training) describe(from string) []arena.Fact {
 	facts = append(facts, arena.Factf("agent", "%s, seed %d%s, kernels %s", t.cfg.Agent, t.cfg.Seed, envs, kernel.Set()))
 	if t.lessons != nil {
 		steps, epochs, rounds := t.cfg.Train.Imitation()
-		facts = append(facts, arena.Factf("imitates", "%s: %s in %s, %s each", t.cfg.Train.Imitate, plain.Count(int(steps), "step", "steps"),
-			plain.Count(rounds, "round", "rounds"), plain.Count(epochs, "epoch", "epochs")))
+		facts = append(facts,
+			arena.Factf("imitates", "%s: %s in %s, %s each", t.cfg.Train.Imitate, plain.Count(int(steps), "step", "steps"),
+				plain.Count(rounds, "round", "rounds"), plain.Count(epochs, "epoch", "epochs")))
 	}
 	if note := t.cfg.Note(); note != "" {
 		facts = append(facts, arena.Fact{Key: "note", Value: "this run " + note})
@@ -460,7 +463,8 @@ func (t *training) parts() []agents.Part { return append(t.agent.Parts(), t.trai
 // meta returns the description of a checkpoint.
 func (t *training) meta(step int64) checkpoint.Meta {
 	return checkpoint.Meta{
-		Step: step, Env: t.spec.ID, Agent: t.cfg.Agent, Network: fingerprint(t.agent.Params()), Kernels: kernel.Set(), Seed: t.cfg.Seed,
+		Step: step, Env: t.spec.ID, Agent: t.cfg.Agent, Network: fingerprint(t.agent.Params()), Kernels: kernel.Set(),
+		Seed:  t.cfg.Seed,
 		Extra: t.arena.Origin(),
 	}
 }
@@ -494,7 +498,8 @@ func (t *training) resume() (from string, err error) {
 		return "", &fault.Mistake{Err: fmt.Errorf("%s: %w", dir, err)}
 	}
 	if t.cfg.Train.Steps < m.Meta.Step {
-		return "", fault.Mistakef("train.steps: got %d, want at least the %d that the run in %s has taken", t.cfg.Train.Steps, m.Meta.Step, t.opt.RunDir)
+		return "", fault.Mistakef("train.steps: got %d, want at least the %d that the run in %s has taken", t.cfg.Train.Steps,
+			m.Meta.Step, t.opt.RunDir)
 	}
 	if err := rundir.Reported(t.opt.RunDir, m.Meta.Step); err != nil {
 		return "", err
@@ -507,7 +512,8 @@ func (t *training) resume() (from string, err error) {
 	}
 	from = fmt.Sprintf("%s, step %d of %d", dir, t.trainer.Step(), t.cfg.Train.Steps)
 	if m.Meta.Kernels != kernel.Set() {
-		from += fmt.Sprintf("; it was made with kernels %s and goes on with %s: the last bits of what follows will differ", m.Meta.Kernels, kernel.Set())
+		from += fmt.Sprintf("; it was made with kernels %s and goes on with %s: the last bits of what follows will differ",
+			m.Meta.Kernels, kernel.Set())
 	}
 	if a, ok := t.agent.(interface{ ExactResume() bool }); ok && !a.ExactResume() {
 		from += "; it holds no replay: what follows will differ from a run that was not interrupted"
@@ -532,8 +538,10 @@ func (t *training) log(r train.Record) error {
 	now := t.opt.Now()
 	rate, interval := t.pace.rates(now, r.Step, r.Updates)
 	l := rundir.Line{
-		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.cfg.Note(), Return: report.Number(r.Return), Length: report.Number(r.Length),
-		Info: stats(r.Info), Learn: stats(r.Learn), Timing: &rundir.Timing{PerSecond: rate, Interval: &interval, Wall: now.Sub(t.begun).Seconds()},
+		Step: r.Step, Episodes: r.Episodes, Updates: r.Updates, Kernels: kernel.Set(), Note: t.cfg.Note(),
+		Return: report.Number(r.Return), Length: report.Number(r.Length),
+		Info: stats(r.Info), Learn: stats(r.Learn),
+		Timing: &rundir.Timing{PerSecond: rate, Interval: &interval, Wall: now.Sub(t.begun).Seconds()},
 	}
 	t.result = resultOf(&l)
 	if err := t.dir.Append(l); err != nil {
@@ -662,7 +670,8 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	if t.opt.NoEval {
 		return &t.result, t.dir.Ended()
 	}
-	r, err := t.arena.Judge(ctx, *t.cfg, arena.EvalOptions{Checkpoints: []string{dir}, Workers: t.opt.Workers, Game: t.opt.Game})
+	r, err := t.arena.Judge(ctx, *t.cfg,
+		arena.EvalOptions{Checkpoints: []string{dir}, Workers: t.opt.Workers, Game: t.opt.Game})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, fault.Errorf("%w during the evaluation; the training is saved, %s %s evaluates again",
@@ -684,8 +693,8 @@ func (t *training) finish(ctx context.Context) (*TrainResult, error) {
 	return &t.result, t.dir.Ended()
 }
 
-// tag returns the name of a statistic in TensorBoard, in the style of Stable-Baselines3 or CleanRL. A name that contains a
-// group keeps it.
+// tag returns the name of a statistic in TensorBoard, in the style of Stable-Baselines3 or CleanRL. A name that
+// contains a group keeps it.
 func tag(family, group, name string) string {
 	if strings.Contains(name, "/") {
 		return name

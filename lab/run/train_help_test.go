@@ -29,7 +29,8 @@ func tinyRun(agent string) config.Config {
 	c.PPO.Network.Hidden = []int{16}
 	c.DDQN.Buffer, c.DDQN.LearningStarts, c.DDQN.Batch, c.DDQN.TrainEvery, c.DDQN.TargetEvery = 300, 200, 16, 16, 300
 	c.DDQN.Network.Hidden = []int{16}
-	c.Train.Steps, c.Train.Envs, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery, c.Train.Keep = 1600, 4, 250, 500, 400, 0
+	c.Train.Steps, c.Train.Envs, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery, c.Train.Keep = 1600, 4, 250,
+		500, 400, 0
 	c.Eval.Windows, c.Eval.Validation, c.Eval.Seeds = 4, 2, 2
 	c.Eval.Policies = []string{"fifo+strict", "sjf+skip", "sjf@slots", "random@slots"}
 	return c
@@ -49,8 +50,8 @@ func trainTo(t *testing.T, cfg config.Config, dir string, opt TrainOptions) *Tra
 	return r
 }
 
-// contents returns the files under dir whose bytes must repeat, by path: all but the event files, which contain times, and
-// progress.jsonl without the timing.
+// contents returns the files under dir whose bytes must repeat, by path: all but the event files, which contain times,
+// and progress.jsonl without the timing.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -104,7 +105,8 @@ func sameFiles(t *testing.T, what string, got, want map[string]string, more bool
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := want[name]; !ok && !(more && strings.HasPrefix(name, rundir.Checkpoints+"/") && !strings.Contains(name, "/.")) {
+		if _, ok := want[name]; !ok &&
+			!(more && strings.HasPrefix(name, rundir.Checkpoints+"/") && !strings.Contains(name, "/.")) {
 			t.Errorf("%s: %s is too many", what, name)
 		}
 	}

@@ -46,15 +46,18 @@ func TestWorkersChangeNoByteOfARun(t *testing.T) {
 				}
 				slices.Sort(parts)
 				all := map[string][]string{
-					"ppo":  {"agent.json", "envs.bin", "manifest.json", "optimizer.safetensors", "rollout.bin", "trainer.json", "weights.safetensors"},
-					"ddqn": {"agent.json", "envs.bin", "manifest.json", "optimizer.safetensors", "replay.bin", "target.safetensors", "trainer.json", "weights.safetensors"},
+					"ppo": {"agent.json", "envs.bin", "manifest.json", "optimizer.safetensors", "rollout.bin", "trainer.json",
+						"weights.safetensors"},
+					"ddqn": {"agent.json", "envs.bin", "manifest.json", "optimizer.safetensors", "replay.bin", "target.safetensors",
+						"trainer.json", "weights.safetensors"},
 
 					"improper": {"agent.json", "envs.bin", "manifest.json", "rollout.bin", "trainer.json", "weights.safetensors"},
 				}[agent]
 				if !slices.Equal(parts, all) {
 					t.Errorf("%s: the parts of a checkpoint are %v, want %v", agent, parts, all)
 				}
-				for _, name := range []string{"config.yaml", "best.json", "eval/test.json", "progress.jsonl", "checkpoints/1600/manifest.json"} {
+				for _, name := range []string{"config.yaml", "best.json", "eval/test.json", "progress.jsonl",
+					"checkpoints/1600/manifest.json"} {
 					if want[name] == "" {
 						t.Errorf("%s: no %s", agent, name)
 					}
@@ -121,7 +124,8 @@ func TestInterruptedAndResumedEqualsStraightThrough(t *testing.T) {
 			}
 			resumed := trainTo(t, cfg, dir, TrainOptions{Resume: true, Workers: 2})
 			sameFiles(t, agent+", "+name, contents(t, filepath.Join(dir, "tiny")), want, true)
-			if resumed.Step != whole.Step || resumed.Episodes != whole.Episodes || !reflect.DeepEqual(resumed.Return, whole.Return) ||
+			if resumed.Step != whole.Step || resumed.Episodes != whole.Episodes ||
+				!reflect.DeepEqual(resumed.Return, whole.Return) ||
 				!reflect.DeepEqual(resumed.Eval, whole.Eval) {
 				t.Errorf("%s, %s: the result is %+v, want %+v", agent, name, resumed, whole)
 			}
@@ -153,7 +157,8 @@ func TestInterruptedComparisonIsMadeUpFor(t *testing.T) {
 		t.Errorf("%d iterations of a run that was at its end", ticks)
 	}
 	sameFiles(t, "resumed", contents(t, run), contents(t, filepath.Join(straight, "tiny")), false)
-	if got.Episodes != whole.Episodes || got.Step != 600 || got.Return == nil || *got.Return != *whole.Return || got.PerSecond == nil {
+	if got.Episodes != whole.Episodes || got.Step != 600 || got.Return == nil || *got.Return != *whole.Return ||
+		got.PerSecond == nil {
 		t.Errorf("the result is %+v, want %+v", got, whole)
 	}
 }
@@ -170,7 +175,8 @@ func TestResumedRunMayBeMadeLonger(t *testing.T) {
 	if got, err := rundir.ReadConfig(filepath.Join(dir, "tiny")); err != nil || got.Train.Steps != 800 {
 		t.Errorf("config.yaml says %d steps (%v), want 800", got.Train.Steps, err)
 	}
-	if s := steps(t, filepath.Join(dir, "tiny")); !slices.Equal(s, []int64{400, 500, 800}) && !slices.Equal(s, []int64{400, 800}) {
+	if s := steps(t, filepath.Join(dir, "tiny")); !slices.Equal(s, []int64{400, 500, 800}) &&
+		!slices.Equal(s, []int64{400, 800}) {
 		t.Errorf("checkpoints %v", s)
 	}
 }
@@ -301,7 +307,8 @@ func TestRunDirectoryIsLocked(t *testing.T) {
 	var during error
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true, Log: func(train.Record, float64) {
 		if during == nil {
-			_, during = Train(context.Background(), cfg, TrainOptions{RunDir: filepath.Join(dir, "tiny"), Resume: true, Workers: 1})
+			_, during = Train(context.Background(), cfg,
+				TrainOptions{RunDir: filepath.Join(dir, "tiny"), Resume: true, Workers: 1})
 		}
 	}})
 	refused(t, "resumed while it runs", during, "another process", "tiny")
@@ -315,9 +322,10 @@ func TestNewRunsNeedAVacantDirectory(t *testing.T) {
 		make func(t *testing.T, dir string)
 		want string
 	}{
-		"a run":       {func(t *testing.T, dir string) { put(t, dir, rundir.ConfigFile) }, "resume"},
-		"progress":    {func(t *testing.T, dir string) { put(t, dir, rundir.ProgressFile) }, "left of a run"},
-		"checkpoints": {func(t *testing.T, dir string) { put(t, dir, "checkpoints/7/"+checkpoint.ManifestName) }, "left of a run"},
+		"a run":    {func(t *testing.T, dir string) { put(t, dir, rundir.ConfigFile) }, "resume"},
+		"progress": {func(t *testing.T, dir string) { put(t, dir, rundir.ProgressFile) }, "left of a run"},
+		"checkpoints": {func(t *testing.T, dir string) { put(t, dir, "checkpoints/7/"+checkpoint.ManifestName) },
+			"left of a run"},
 		"a file": {func(t *testing.T, dir string) {
 			put(t, filepath.Dir(dir), filepath.Base(dir))
 		}, "tiny"},
@@ -431,7 +439,8 @@ func TestBestCheckpointIsKept(t *testing.T) {
 	if s := steps(t, run); !slices.Equal(s, want) {
 		t.Errorf("checkpoints %v, want %v", s, want)
 	}
-	if dir, _, err := rundir.CheckpointDir(run); err != nil || dir != checkpoint.Dir(filepath.Join(run, rundir.Checkpoints), least.Step) {
+	if dir, _, err := rundir.CheckpointDir(run); err != nil ||
+		dir != checkpoint.Dir(filepath.Join(run, rundir.Checkpoints), least.Step) {
 		t.Errorf("the run's checkpoint is %s (%v)", dir, err)
 	}
 }
@@ -461,7 +470,8 @@ func TestWithoutValidationsTheNewestCheckpointCounts(t *testing.T) {
 	if _, ok, err := rundir.ReadBest(run); ok || err != nil {
 		t.Errorf("best.json is there (%v)", err)
 	}
-	if r.Checkpoint != checkpoint.Dir(filepath.Join(run, rundir.Checkpoints), 600) || r.Eval.(*report.Report).Policies[0].Name != "ppo:tiny@600" {
+	if r.Checkpoint != checkpoint.Dir(filepath.Join(run, rundir.Checkpoints), 600) ||
+		r.Eval.(*report.Report).Policies[0].Name != "ppo:tiny@600" {
 		t.Errorf("evaluated %s as %s", r.Checkpoint, r.Eval.(*report.Report).Policies[0].Name)
 	}
 }
@@ -502,7 +512,8 @@ func TestProgressHasItsKeys(t *testing.T) {
 	if last.Episodes == 0 || last.Return == nil || last.Length == nil || last.Info["jct_s"] <= 0 {
 		t.Errorf("the last record is %+v", last)
 	}
-	if r.Step != 1000 || r.Episodes != last.Episodes || *r.Return != *last.Return || *r.PerSecond != last.Timing.PerSecond || r.Eval != nil {
+	if r.Step != 1000 || r.Episodes != last.Episodes || *r.Return != *last.Return ||
+		*r.PerSecond != last.Timing.PerSecond || r.Eval != nil {
 		t.Errorf("the result is %+v, want the last record %+v", r, last)
 	}
 	b, err := json.Marshal(&TrainResult{})
@@ -534,7 +545,8 @@ func TestTooFewJobsForTheWindows(t *testing.T) {
 func TestRunDirectoryThatCannotBeWritten(t *testing.T) {
 	cfg := tinyRun("ppo")
 	cfg.Train.Steps, cfg.Train.EvalEvery = 200, 100
-	for _, name := range []string{rundir.ProgressFile, rundir.BestFile, "." + rundir.BestFile + ".new/x", "." + rundir.ProgressFile + ".new/x"} {
+	for _, name := range []string{rundir.ProgressFile, rundir.BestFile, "." + rundir.BestFile + ".new/x",
+		"." + rundir.ProgressFile + ".new/x"} {
 		dir := t.TempDir()
 		trainTo(t, cfg, dir, TrainOptions{NoEval: true})
 		run := filepath.Join(dir, "tiny")

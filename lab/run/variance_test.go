@@ -24,8 +24,8 @@ func steady() config.Config {
 	return c
 }
 
-// Groups, normalised values, lambda by time and a critic that sees more change no promise: the bytes are the same for any number of workers, and after
-// interruptions at any step.
+// Groups, normalised values, lambda by time and a critic that sees more change no promise: the bytes are the same for
+// any number of workers, and after interruptions at any step.
 func TestVarianceReductionKeepsARunsPromises(t *testing.T) {
 	seed := testseed.Or(101)
 	t.Logf("seed %d", seed)
@@ -36,7 +36,8 @@ func TestVarianceReductionKeepsARunsPromises(t *testing.T) {
 		straight := t.TempDir()
 		trainTo(t, cfg, straight, TrainOptions{})
 		want := contents(t, filepath.Join(straight, "tiny"))
-		if !strings.Contains(want["progress.jsonl"], "ppo/group_share") || !strings.Contains(want["progress.jsonl"], "ppo/value_deviation") {
+		if !strings.Contains(want["progress.jsonl"], "ppo/group_share") ||
+			!strings.Contains(want["progress.jsonl"], "ppo/value_deviation") {
 			t.Fatal("no share of groups or no deviation of values is reported")
 		}
 		dir := t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"clustergym/lab/config"
 )
 
-// Params returns the keys of a configuration in the form of --set, as in ppo.learning_rate, in alphabetical order. Lists
-// are texts.
+// Params returns the keys of a configuration in the form of --set, as in ppo.learning_rate, in alphabetical order.
+// Lists are texts.
 func Params(cfg *config.Config) ([]tfevents.Param, error) {
 	b, err := configs.JSON(cfg)
 	if err != nil {

@@ -57,8 +57,8 @@ func (v *Validation) At(step int64) BestCheckpoint {
 	return BestCheckpoint{step, BestMetric, v.JCT}
 }
 
-// Beats returns whether v replaces the best so far. A lower JCT does, and so does a return that is not lower: many problems
-// have a highest return, and of the checkpoints that reach it the latest has learned longest.
+// Beats returns whether v replaces the best so far. A lower JCT does, and so does a return that is not lower: many
+// problems have a highest return, and of the checkpoints that reach it the latest has learned longest.
 func (v *Validation) Beats(b BestCheckpoint) bool {
 	switch value := v.At(0).Value; {
 	case v.Return != nil:
@@ -73,7 +73,8 @@ func (v *Validation) Beats(b BestCheckpoint) bool {
 // Words returns the score as text.
 func (v *Validation) Words() string {
 	if v.Tasks > 0 {
-		return fmt.Sprintf("validation: mean return %.2f after adapting to %s", *v.Return, plain.Count(v.Tasks, "task", "tasks"))
+		return fmt.Sprintf("validation: mean return %.2f after adapting to %s", *v.Return,
+			plain.Count(v.Tasks, "task", "tasks"))
 	}
 	if v.Return != nil {
 		return fmt.Sprintf("validation: mean return %.2f of %s", *v.Return, plain.Count(v.Episodes, "episode", "episodes"))

@@ -38,8 +38,8 @@ const (
 	Checkpoints   = "checkpoints"
 )
 
-// BestMetric is the geometric mean over the validation windows of each window's mean JCT. Windows differ by a factor of a
-// hundred, so an arithmetic mean over a few of them would depend on the one or two most crowded ones.
+// BestMetric is the geometric mean over the validation windows of each window's mean JCT. Windows differ by a factor of
+// a hundred, so an arithmetic mean over a few of them would depend on the one or two most crowded ones.
 const BestMetric = "validation/jct_s geometric mean"
 
 // BestReturn is the mean return over the validation episodes of a problem with a known answer.
@@ -180,7 +180,8 @@ func Open(path string, step int64, resumed bool, tags string, now Clock, wait *s
 		}
 	}()
 	for _, f := range []string{ConfigFile, ProgressFile, BestFile, EvalFile} {
-		if err := os.Remove(safefile.Aside(filepath.Join(path, filepath.FromSlash(f)))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(safefile.Aside(filepath.Join(path, filepath.FromSlash(f)))); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
@@ -214,8 +215,8 @@ func Open(path string, step int64, resumed bool, tags string, now Clock, wait *s
 	return r, err
 }
 
-// createEvents makes the next event file. TensorBoard reads event files in the order of their names, so the new name must
-// sort after all others, even if the clock was set back.
+// createEvents makes the next event file. TensorBoard reads event files in the order of their names, so the new name
+// must sort after all others, even if the clock was set back.
 func createEvents(path string, now time.Time) (*os.File, error) {
 	const prefix = "events.out.tfevents."
 	host, err := os.Hostname()
@@ -293,9 +294,9 @@ func cutProgress(name string, step int64) (kept []Line, err error) {
 	return kept, safefile.Write(name, b[:size])
 }
 
-// WholeCheckpoints refuses a run in which a checkpoint lacks its manifest. A crash cannot cause that, because checkpoints
-// are written elsewhere and renamed, so a person has to look: continuing from an earlier checkpoint would overwrite the
-// later ones silently.
+// WholeCheckpoints refuses a run in which a checkpoint lacks its manifest. A crash cannot cause that, because
+// checkpoints are written elsewhere and renamed, so a person has to look: continuing from an earlier checkpoint would
+// overwrite the later ones silently.
 func WholeCheckpoints(root string) error {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -310,7 +311,8 @@ func WholeCheckpoints(root string) error {
 		}
 		dir := filepath.Join(root, e.Name())
 		if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err != nil {
-			return fault.Mistakef("%s has no %s and is no whole checkpoint; remove it to go on without it", dir, checkpoint.ManifestName)
+			return fault.Mistakef("%s has no %s and is no whole checkpoint; remove it to go on without it", dir,
+				checkpoint.ManifestName)
 		}
 	}
 	return nil
@@ -336,7 +338,9 @@ func Reported(path string, step int64) error {
 			return nil
 		}
 	}
-	return fault.Mistakef("%s: %s lacks the validation at step %d that %s names: part of the file is lost; put it back, or remove %s to go on without a best checkpoint",
+	return fault.Mistakef(
+		"%s: %s lacks the validation at step %d that %s names: part of the file is lost; put it back, or remove %s to go "+
+			"on without a best checkpoint",
 		path, ProgressFile, b.Step, BestFile, BestFile)
 }
 
@@ -396,8 +400,8 @@ func (r *Dir) Text(step int64, tag, words string) error {
 	return r.events.Text(r.now(), step, tag, words)
 }
 
-// SaveCheckpoint writes a checkpoint unless it exists. That of step 0 is written once more in every process, because a run that
-// imitates can be interrupted there several times.
+// SaveCheckpoint writes a checkpoint unless it exists. That of step 0 is written once more in every process, because a
+// run that imitates can be interrupted there several times.
 func (r *Dir) SaveCheckpoint(m checkpoint.Meta, parts []agents.Part) error {
 	dir := checkpoint.Dir(filepath.Join(r.path, Checkpoints), m.Step)
 	if _, err := os.Stat(filepath.Join(dir, checkpoint.ManifestName)); err == nil && (m.Step > 0 || r.saved) {
@@ -493,7 +497,8 @@ func CheckpointDir(dir string) (ckpt, run string, err error) {
 		return dir, filepath.Dir(filepath.Dir(abs)), err
 	}
 	if _, err := os.Stat(filepath.Join(dir, ConfigFile)); err != nil {
-		return "", "", fault.Mistakef("%s is neither a checkpoint (no %s) nor a run directory (no %s)", dir, checkpoint.ManifestName, ConfigFile)
+		return "", "", fault.Mistakef("%s is neither a checkpoint (no %s) nor a run directory (no %s)", dir,
+			checkpoint.ManifestName, ConfigFile)
 	}
 	if b, ok, err := ReadBest(dir); err != nil {
 		return "", "", &fault.Mistake{Err: err}

@@ -23,17 +23,20 @@ type Config struct {
 	Cluster string               `yaml:"cluster"` // see workload.ClusterSpec
 	// Policies are names of package schedulers: an order or other policy, with its admission and back-filling after it if
 	// they are not those below: "sjf", "sjf+skip", "fifo+strict+easy". Some can look ahead: "rollout:sjf+skip".
-	Policies  []string `yaml:"policies"`
-	Admission string   `yaml:"admission"` // of policies that name none: strict, skip, commit, or "" = skip for policies that preempt, strict for others
-	Backfill  string   `yaml:"backfill"`  // of policies that name none: none, easy or conservative
+	Policies []string `yaml:"policies"`
+	// of policies that name none: strict, skip, commit, or "" = skip for policies that preempt, strict for others
+	Admission string `yaml:"admission"`
+	Backfill  string `yaml:"backfill"` // of policies that name none: none, easy or conservative
 	// Policy holds everything else that applies to all policies: placement, estimates, limits, …. Its order, admission,
 	// back-filling and seed are ignored.
 	Policy    schedulers.Config `yaml:"policy"`
 	Simulator sim.Config        `yaml:"simulator"` // its seed is ignored, and its horizon must be 0: use Horizon
-	// Interference says how jobs that share hardware slow each other down: one of workload.InterferenceForms, "" = not at all.
+	// Interference says how jobs that share hardware slow each other down: one of workload.InterferenceForms, "" = not at
+	// all.
 	Interference string `yaml:"interference"`
-	// Service is the distribution of the jobs' GPU-times that gittins-2d assumes: a file of times, such as Tiresias' sample;
-	// "workload" = the times of the workload itself, known beforehand; "" = the times of the jobs that have finished.
+	// Service is the distribution of the jobs' GPU-times that gittins-2d assumes: a file of times, such as Tiresias'
+	// sample; "workload" = the times of the workload itself, known beforehand; "" = the times of the jobs that have
+	// finished.
 	Service string `yaml:"service"`
 	// Rollout says how policies of the form rollout:POLICY look ahead.
 	Rollout rollout.Config `yaml:"rollout"`
@@ -52,12 +55,14 @@ type Config struct {
 	Peer PeerConfig `yaml:"peer"`
 }
 
-// DefaultConfig returns a configuration of FIFO, strict, with first-fit, for a generated workload on the cluster philly-192.
+// DefaultConfig returns a configuration of FIFO, strict, with first-fit, for a generated workload on the cluster
+// philly-192.
 func DefaultConfig() Config {
 	h := schedulers.DefaultConfig()
 	return Config{
 		Trace: workload.DefaultTraceConfig(), Cluster: "philly-192", Policies: []string{h.Order},
-		Policy: h, Simulator: sim.DefaultConfig(), Rollout: rollout.DefaultConfig(), Seed: 1, Stream: "auto", Peer: defaultPeerConfig(),
+		Policy: h, Simulator: sim.DefaultConfig(), Rollout: rollout.DefaultConfig(), Seed: 1, Stream: "auto",
+		Peer: defaultPeerConfig(),
 	}
 }
 
@@ -111,7 +116,8 @@ func (c *Config) Validate() error {
 		switch err := rollout.CheckBase(&h); {
 		case blinded && !blind:
 			blind = true
-			l.Add(false, "policy.estimates", c.Policy.Estimates.String(), "trace, history, gbdt, exact or noisy:SIGMA, as "+p+" plays jobs to their end")
+			l.Add(false, "policy.estimates", c.Policy.Estimates.String(),
+				"trace, history, gbdt, exact or noisy:SIGMA, as "+p+" plays jobs to their end")
 		case err != nil && !blinded:
 			l.Add(false, key, p, "a base that can be played on: "+err.Error())
 		}
@@ -123,11 +129,14 @@ func (c *Config) Validate() error {
 	h.Order, h.Admission, h.Backfill = d.Order, "", d.Backfill
 	l.Join("policy", h.Validate())
 	l.Join("simulator", c.Simulator.Validate())
-	l.Add(c.Simulator.Horizon == 0, "simulator.horizon", c.Simulator.Horizon, "nothing here; horizon counts from the first submit")
-	l.Add(c.Horizon >= 0 && c.Horizon <= traces.MaxTime, "horizon", c.Horizon, "a time of at most 146 years, or 0s for none")
+	l.Add(c.Simulator.Horizon == 0, "simulator.horizon", c.Simulator.Horizon,
+		"nothing here; horizon counts from the first submit")
+	l.Add(c.Horizon >= 0 && c.Horizon <= traces.MaxTime, "horizon", c.Horizon,
+		"a time of at most 146 years, or 0s for none")
 	l.Add(c.Warmup >= 0, "warmup", c.Warmup, "a number of jobs, 0 or more")
 	l.Add(c.Tail >= 0, "tail", c.Tail, "a number of jobs, 0 or more")
-	l.Add(slices.Contains([]string{"", "auto", "on", "off"}, c.Stream), "stream", c.Stream, "auto, on or off"+nearest.Meant(c.Stream, []string{"auto", "off", "on"}))
+	l.Add(slices.Contains([]string{"", "auto", "on", "off"}, c.Stream), "stream", c.Stream,
+		"auto, on or off"+nearest.Meant(c.Stream, []string{"auto", "off", "on"}))
 	return l.Err()
 }
 

@@ -100,7 +100,8 @@ func TestAModelThatKnowsTheJobsIsNoted(t *testing.T) {
 	for _, stream := range []string{"off", "on"} {
 		cfg.Policy.Estimates, cfg.Stream, cfg.Trace.Skip = sim.MustEstimates("gbdt:"+model), stream, 0
 		r, err := Run(t.Context(), cfg, Hooks{})
-		if err != nil || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "m.bin has been fitted to 1200 jobs that are simulated") {
+		if err != nil || len(r.Notes) != 1 ||
+			!strings.Contains(r.Notes[0], "m.bin has been fitted to 1200 jobs that are simulated") {
 			t.Errorf("stream %s: notes %q, %v", stream, r.Notes, err)
 		}
 		cfg.Policy.Estimates = sim.MustEstimates("gbdt:" + modelOf(t, trace, 10*time.Hour))
@@ -111,7 +112,8 @@ func TestAModelThatKnowsTheJobsIsNoted(t *testing.T) {
 	}
 	cfg.Policies, cfg.Policy.Estimates = []string{"fifo"}, sim.MustEstimates("gbdt:"+trace)
 	_, err := Run(t.Context(), cfg, Hooks{})
-	if _, mistake := errors.AsType[*fault.Mistake](err); !mistake || !strings.HasSuffix(err.Error(), "jobs.csv: it is no model of gymctl predict fit") {
+	if _, mistake := errors.AsType[*fault.Mistake](err); !mistake ||
+		!strings.HasSuffix(err.Error(), "jobs.csv: it is no model of gymctl predict fit") {
 		t.Errorf("a trace as a model: %v", err)
 	}
 }

@@ -14,9 +14,9 @@ import (
 //
 //	{"t_s":12.5,"event":"start","job":"17","gpus":[0,1]}
 //
-// in the order in which they happened. t_s is exact, in seconds since the trace's origin. gpus are the gang's GPUs by their
-// numbers in the cluster; the list is empty for submits, and on a pool, whose GPUs have no identity. An event of a node
-// names the node instead of job and GPUs:
+// in the order in which they happened. t_s is exact, in seconds since the trace's origin. gpus are the gang's GPUs by
+// their numbers in the cluster; the list is empty for submits, and on a pool, whose GPUs have no identity. An event of
+// a node names the node instead of job and GPUs:
 //
 //	{"t_s":12.5,"event":"node-fail","node":3}
 type eventLog struct {

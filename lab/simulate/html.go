@@ -11,8 +11,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// SchedulePage draws the schedules of a Run as one HTML page without other files. The caller puts Observe into Hooks, and
-// calls Write after Run.
+// SchedulePage draws the schedules of a Run as one HTML page without other files. The caller puts Observe into Hooks,
+// and calls Write after Run.
 type SchedulePage struct{ page *htmlpage.Page }
 
 // NewSchedulePage returns a page for a Run with cfg.

@@ -52,7 +52,8 @@ func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
 	shown := &d.Tables[0]
 	tables := strings.Split(strings.TrimSpace(table.String()), "\n\n")
 	lines := strings.Split(tables[1], "\n")[2:]
-	if below := strings.Join(d.Notes, "\n"); tables[2] != "fifo+strict asks nothing of run times." || !strings.HasSuffix(below, tables[2]) {
+	if below := strings.Join(d.Notes, "\n"); tables[2] != "fifo+strict asks nothing of run times." ||
+		!strings.HasSuffix(below, tables[2]) {
 		t.Errorf("below the page's table stands %q, the terminal says %q", below, tables[2])
 	}
 	if !slices.Contains(d.Facts, [2]string{"estimates", "exact"}) {
@@ -67,13 +68,15 @@ func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
 			t.Errorf("run %s is called %s in its row and %s in its schedule", r.Name(), row[0], d.Runs[i].Name)
 		}
 		if d.Runs[i].JCT.Jobs != r.Metrics.Finished || r.Metrics.Finished != 170 {
-			t.Errorf("%s: the curve is of %d jobs, the metrics of %d, want 170", r.Name(), d.Runs[i].JCT.Jobs, r.Metrics.Finished)
+			t.Errorf("%s: the curve is of %d jobs, the metrics of %d, want 170", r.Name(), d.Runs[i].JCT.Jobs,
+				r.Metrics.Finished)
 		}
 		if n := len(d.Runs[i].Stints.Job); n != 200+r.Metrics.Preemptions && r.Metrics.Preemptions == 0 || n < 200 {
 			t.Errorf("%s: %d stints of 200 jobs", r.Name(), n)
 		}
 	}
-	if d.Title != "Schedules of synth:philly on 2x8" || !strings.Contains(fmt.Sprint(d.Facts), "2 nodes, 16 GPUs") || len(shown.Header) != len(shown.Rows[0]) {
+	if d.Title != "Schedules of synth:philly on 2x8" || !strings.Contains(fmt.Sprint(d.Facts), "2 nodes, 16 GPUs") ||
+		len(shown.Header) != len(shown.Rows[0]) {
 		t.Errorf("%q, %v, %v", d.Title, d.Facts, shown.Header)
 	}
 	var empty bytes.Buffer

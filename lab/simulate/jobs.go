@@ -13,8 +13,8 @@ import (
 	"clustergym/traces/csv"
 )
 
-// jobColumns are the columns of the table of jobs. Those of the native trace format have its units, so that the table can
-// be read as a trace.
+// jobColumns are the columns of the table of jobs. Those of the native trace format have its units, so that the table
+// can be read as a trace.
 const jobColumns = "job_id,user,vc,num_gpu,submit_time,first_start,finish,duration,wait,jct,slowdown,preemptions,migrations,state"
 
 // The states of jobs in the table.
@@ -25,8 +25,8 @@ const (
 	stateRefused    = "refused"    // it can never fit the cluster
 )
 
-// jobTable writes a CSV row for each job, in the order of the trace. It holds the rows behind the first job that has not
-// ended, and no others. Not safe for concurrent use.
+// jobTable writes a CSV row for each job, in the order of the trace. It holds the rows behind the first job that has
+// not ended, and no others. Not safe for concurrent use.
 type jobTable struct {
 	w            *bufio.Writer
 	cluster      *cluster.Cluster // empty; tells which jobs of a streamed trace are refused
@@ -63,7 +63,8 @@ var _ sim.Observer = (*jobTable)(nil)
 
 // newJobTable writes the header. extra are columns behind the usual ones.
 func newJobTable(w io.Writer, cfg *Config, c *cluster.Cluster, extra ...string) (*jobTable, error) {
-	t := &jobTable{w: bufio.NewWriterSize(w, 1<<16), cluster: c, several: len(cfg.Policies) > 1, warmup: cfg.Warmup, tail: cfg.Tail}
+	t := &jobTable{w: bufio.NewWriterSize(w, 1<<16), cluster: c, several: len(cfg.Policies) > 1, warmup: cfg.Warmup,
+		tail: cfg.Tail}
 	header := []string{jobColumns}
 	if t.cuts() {
 		header = append(header, "counted")
@@ -77,8 +78,8 @@ func newJobTable(w io.Writer, cfg *Config, c *cluster.Cluster, extra ...string) 
 
 func (t *jobTable) cuts() bool { return t.warmup > 0 || t.tail > 0 }
 
-// begin starts the rows of a run of policy. refused are the jobs that s, its trace, lacks. The run reads the stream that
-// begin returns.
+// begin starts the rows of a run of policy. refused are the jobs that s, its trace, lacks. The run reads the stream
+// that begin returns.
 func (t *jobTable) begin(policy string, s traces.Stream, refused []refusedJob) traces.Stream {
 	t.policy, t.refused = policy, refused
 	t.read, t.first, t.window, t.written, t.last, t.over, t.waiting = 0, 0, t.window[:0], 0, -1, false, nil
@@ -162,7 +163,8 @@ func (t *jobTable) Observe(v *sim.View, p *sim.Point) error {
 // end completes the row of a job.
 func (t *jobTable) end(v *sim.View, j sim.Job, finish time.Duration, state string) {
 	r := &t.window[v.Pos(j)-t.first]
-	times := jobTimes{first: v.FirstStart(j), finish: finish, ran: v.Ran(j), preemptions: v.Preemptions(j), migrations: v.Migrations(j)}
+	times := jobTimes{first: v.FirstStart(j), finish: finish, ran: v.Ran(j), preemptions: v.Preemptions(j),
+		migrations: v.Migrations(j)}
 	r.text, r.ended = appendRest(r.text, v.Trace(j).Submit, r.work, &times, state), true
 }
 
@@ -188,8 +190,8 @@ func (t *jobTable) close(s traces.Stream) error {
 	return t.w.Flush()
 }
 
-// flush writes the rows up to the first job that has not ended. With a tail, a row waits until it is known whether its job
-// is counted.
+// flush writes the rows up to the first job that has not ended. With a tail, a row waits until it is known whether its
+// job is counted.
 func (t *jobTable) flush() error {
 	for ; t.written < len(t.window) && t.window[t.written].ended; t.written++ {
 		pos := t.first + t.written

@@ -27,11 +27,12 @@ type Played struct {
 	Settings jobselect.Config
 }
 
-// NewPlayed returns a model that plays through the environment of cfg, which must be JobSelect-v1. Observations show what they did
-// there, also with other estimates.
+// NewPlayed returns a model that plays through the environment of cfg, which must be JobSelect-v1. Observations show
+// what they did there, also with other estimates.
 func NewPlayed(m envs.Model, cfg *config.Config) (Played, error) {
 	if cfg.Env.JobSelect() == nil {
-		return Played{}, fault.Mistakef("model %s: it plays in %s, and only models for %s can schedule a whole trace", m.File, cfg.Env.ID, jobselect.ID)
+		return Played{}, fault.Mistakef("model %s: it plays in %s, and only models for %s can schedule a whole trace", m.File,
+			cfg.Env.ID, jobselect.ID)
 	}
 	shown := *cfg
 	if err := shown.ShowAs(cfg); err != nil {
@@ -79,7 +80,8 @@ func (c *Config) checkModels(h *Hooks) error {
 		return nil
 	}
 	if c.streams() {
-		return fault.Mistakef("%s needs the whole trace in memory; want %s off", fault.Key("policy-onnx"), fault.Key("stream"))
+		return fault.Mistakef("%s needs the whole trace in memory; want %s off", fault.Key("policy-onnx"),
+			fault.Key("stream"))
 	}
 	for _, k := range []struct {
 		given  bool
@@ -101,7 +103,8 @@ func (c *Config) checkModels(h *Hooks) error {
 
 // sameSimulator reports whether two settings simulate alike.
 func sameSimulator(a, b sim.Config) bool {
-	return a.Restart == b.Restart && a.Checkpoint == b.Checkpoint && a.Failures == b.Failures && a.Horizon == b.Horizon && a.Ring == b.Ring
+	return a.Restart == b.Restart && a.Checkpoint == b.Checkpoint && a.Failures == b.Failures && a.Horizon == b.Horizon &&
+		a.Ring == b.Ring
 }
 
 // play schedules the workload by a model, through an environment over all jobs from an empty cluster.

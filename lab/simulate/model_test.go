@@ -19,10 +19,13 @@ func firstLegal(t *testing.T, width, actions int) string {
 		return onnx.Value{Name: name, Type: typ, Known: true, Shape: []int{-1, n}}
 	}
 	m := &onnx.Model{IR: 8, Opset: 17, Graph: onnx.Graph{
-		Name: "first", Inputs: []onnx.Value{in("obs", onnx.Float32, width), in("action_mask", onnx.Bool, actions)}, Outputs: []onnx.Value{{Name: "action", Type: onnx.Int64}},
+		Name: "first", Inputs: []onnx.Value{in("obs", onnx.Float32, width), in("action_mask", onnx.Bool, actions)},
+		Outputs: []onnx.Value{{Name: "action", Type: onnx.Int64}},
 		Nodes: []onnx.Node{
-			{Op: "Cast", Inputs: []string{"action_mask"}, Outputs: []string{"m"}, Attributes: []onnx.Attribute{{Name: "to", Kind: onnx.KindInt, Int: int64(onnx.Int64)}}},
-			{Op: "ArgMax", Inputs: []string{"m"}, Outputs: []string{"action"}, Attributes: []onnx.Attribute{{Name: "axis", Kind: onnx.KindInt, Int: 1}, {Name: "keepdims", Kind: onnx.KindInt}}},
+			{Op: "Cast", Inputs: []string{"action_mask"}, Outputs: []string{"m"},
+				Attributes: []onnx.Attribute{{Name: "to", Kind: onnx.KindInt, Int: int64(onnx.Int64)}}},
+			{Op: "ArgMax", Inputs: []string{"m"}, Outputs: []string{"action"},
+				Attributes: []onnx.Attribute{{Name: "axis", Kind: onnx.KindInt, Int: 1}, {Name: "keepdims", Kind: onnx.KindInt}}},
 		},
 	}}
 	name := filepath.Join(t.TempDir(), "first.onnx")
@@ -68,10 +71,13 @@ func TestAModelSchedulesAWholeTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	fifo, mine := report.Runs[0], report.Runs[1]
-	if mine.Name() != "mine" || mine.Metrics.JCT != fifo.Metrics.JCT || mine.Events != fifo.Events || mine.Trace.Refused != fifo.Trace.Refused {
+	if mine.Name() != "mine" || mine.Metrics.JCT != fifo.Metrics.JCT || mine.Events != fifo.Events ||
+		mine.Trace.Refused != fifo.Trace.Refused {
 		t.Errorf("%s: %+v\n%s: %+v", mine.Name(), mine.Metrics, fifo.Name(), fifo.Metrics)
 	}
-	if mine.Trace.Refused == 0 || !strings.Contains(strings.Join(report.Notes, "\n"), "models take no jobs without a run time or with more than 2 GPUs (env.max_gpus)") {
+	if mine.Trace.Refused == 0 ||
+		!strings.Contains(strings.Join(report.Notes, "\n"),
+			"models take no jobs without a run time or with more than 2 GPUs (env.max_gpus)") {
 		t.Errorf("%d jobs refused, notes %q", mine.Trace.Refused, report.Notes)
 	}
 	if n := mine.Metrics.Finished + mine.Trace.Refused; n != 150 {

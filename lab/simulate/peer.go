@@ -148,8 +148,8 @@ func (r *peerRun) writeJobs(policy string, row func(b []byte, i, at int) []byte)
 	return r.table.w.Flush()
 }
 
-// peerLog counts the events of a run of one policy on a peer's machine, tells its progress, and writes the events like eventLog,
-// with the machine's names.
+// peerLog counts the events of a run of one policy on a peer's machine, tells its progress, and writes the events like
+// eventLog, with the machine's names.
 type peerLog struct {
 	w     *eventLog // nil = events are not written
 	watch *watch    // nil = nobody watches
@@ -166,7 +166,8 @@ func (r *peerRun) begin(policy string, jobs int) *peerLog {
 		l.w = newEventLog(r.hooks.Events)
 	}
 	if r.hooks.Progress != nil {
-		l.watch = &watch{tell: r.hooks.Progress, at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: len(r.cfg.Policies), Jobs: jobs}}
+		l.watch = &watch{tell: r.hooks.Progress,
+			at: Progress{Policy: policy, Run: len(r.report.Runs), Runs: len(r.cfg.Policies), Jobs: jobs}}
 	}
 	return l
 }
@@ -203,8 +204,10 @@ func (r *peerRun) ended(ctx context.Context, policy string, l *peerLog, err erro
 // add adds a result to the report, with what results of all machines have.
 func (r *peerRun) add(l *peerLog, run Result) {
 	refused := r.report.refused
-	run.Placement, run.Backfill, run.Estimates, run.Rung = "own", "none", sim.Estimates{Mode: sim.EstimateExact}, sim.RungExact.String()
-	run.Trace = traceOf(&r.report.Info, r.read, len(refused), r.report.refusedShare, refused[:min(namedJobs, len(refused))])
+	run.Placement, run.Backfill, run.Estimates, run.Rung = "own", "none", sim.Estimates{Mode: sim.EstimateExact},
+		sim.RungExact.String()
+	run.Trace = traceOf(&r.report.Info, r.read, len(refused), r.report.refusedShare,
+		refused[:min(namedJobs, len(refused))])
 	run.Cluster = Cluster{Name: r.spec.Name, Nodes: r.nodes, GPUs: r.gpus}
 	run.Events, run.WallS = l.n, l.wallS
 	r.report.Runs = append(r.report.Runs, run)
@@ -223,7 +226,8 @@ func (r *peerRun) appendJob(b []byte, i int, name string, gpus int, arrival floa
 	return appendFloats(appendInts(b, gpus), arrival)
 }
 
-// appendRefused appends the other columns of a job that was left out, whose work is in seconds. columns are the machine's own.
+// appendRefused appends the other columns of a job that was left out, whose work is in seconds. columns are the
+// machine's own.
 func (t *jobTable) appendRefused(b []byte, work float64, columns string) []byte {
 	b = appendFloats(append(b, ",,"...), work)
 	b = t.appendPolicy(append(b, ",,,,0,0,"+stateRefused...))

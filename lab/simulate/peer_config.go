@@ -40,8 +40,8 @@ func PeerNames() []string {
 	return []string{"dally-waiting-only", "dally-published", "lwf-pure", "lwf-orig", "lwf-pureall"}
 }
 
-// PeerPolicies returns the names of a machine's schedulers. For the machine of LWF's authors these are examples: it runs every
-// name that lwf.Config.SetAlgorithm reads.
+// PeerPolicies returns the names of a machine's schedulers. For the machine of LWF's authors these are examples: it
+// runs every name that lwf.Config.SetAlgorithm reads.
 func PeerPolicies(name string) []string {
 	if lwfQuestion(name) != "" {
 		return lwfPolicies()
@@ -49,7 +49,8 @@ func PeerPolicies(name string) []string {
 	return dally.Policies()
 }
 
-// notDally adds a fault for each of Dally's settings that does not have its default, as c's machine has no such settings.
+// notDally adds a fault for each of Dally's settings that does not have its default, as c's machine has no such
+// settings.
 func (c *PeerConfig) notDally(l *fault.List) {
 	d := defaultPeerConfig()
 	for _, k := range []struct {
@@ -101,11 +102,13 @@ func (c *Config) validatePeer(l *fault.List) {
 		if lwfQuestion(c.Peer.Name) != "" {
 			rules := lwf.DefaultConfig()
 			err := rules.SetAlgorithm(p)
-			l.Add(err == nil, key, p, "ORDER-PLACE-TASKS-THRESHOLD-ADAPTIVE, as "+lwfPolicies()[0]+nearest.Meant(p, lwfPolicies()))
+			l.Add(err == nil, key, p,
+				"ORDER-PLACE-TASKS-THRESHOLD-ADAPTIVE, as "+lwfPolicies()[0]+nearest.Meant(p, lwfPolicies()))
 			continue
 		}
 		known := dally.Policies()
-		l.Add(slices.Contains(known, p), key, p, "one of "+strings.Join(known, ", ")+", which the machine "+c.Peer.Name+" knows"+nearest.Meant(p, known))
+		l.Add(slices.Contains(known, p), key, p,
+			"one of "+strings.Join(known, ", ")+", which the machine "+c.Peer.Name+" knows"+nearest.Meant(p, known))
 	}
 	if lwfQuestion(c.Peer.Name) != "" {
 		c.Peer.notDally(l)
@@ -113,6 +116,7 @@ func (c *Config) validatePeer(l *fault.List) {
 	l.Add(c.Horizon == 0, "horizon", c.Horizon, "0s: the machine "+c.Peer.Name+" runs until all jobs have ended")
 	l.Add(c.Warmup == 0, "warmup", c.Warmup, "0: the machine "+c.Peer.Name+" counts all jobs")
 	l.Add(c.Tail == 0, "tail", c.Tail, "0: the machine "+c.Peer.Name+" counts all jobs")
-	l.Add(c.Policy.Estimates.Mode == sim.EstimateExact, "policy.estimates", c.Policy.Estimates.String(), "exact: the machine "+c.Peer.Name+" has no predictors")
+	l.Add(c.Policy.Estimates.Mode == sim.EstimateExact, "policy.estimates", c.Policy.Estimates.String(),
+		"exact: the machine "+c.Peer.Name+" has no predictors")
 	l.Add(c.Interference == "", "interference", c.Interference, "nothing: the machine "+c.Peer.Name+" knows none")
 }

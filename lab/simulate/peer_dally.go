@@ -20,8 +20,8 @@ import (
 	"clustergym/traces"
 )
 
-// Peer holds what a peer's machine reports in addition to the metrics, in its own terms. Times are seconds, summed as the
-// machine sums them.
+// Peer holds what a peer's machine reports in addition to the metrics, in its own terms. Times are seconds, summed as
+// the machine sums them.
 type Peer struct {
 	Name     string     `json:"name"`
 	Net      string     `json:"net"`
@@ -61,7 +61,8 @@ type dallyRun struct {
 
 // takes implements peerMachine: racks of equally many machines of eight GPUs.
 func (r *dallyRun) takes(c *cluster.Cluster) error {
-	wrong := fault.Mistakef("%s: got %s, want racks of equally many machines of eight GPUs for this machine, as dally:4x4", fault.Key("cluster"), r.spec.Name)
+	wrong := fault.Mistakef("%s: got %s, want racks of equally many machines of eight GPUs for this machine, as dally:4x4",
+		fault.Key("cluster"), r.spec.Name)
 	nodes, each := equalNodes(c)
 	if each != 8 || c.Racks() == 0 {
 		return wrong
@@ -81,7 +82,8 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 	own, known := built[cfg.Net]
 	if cfg.Factors == "" {
 		if !known {
-			return nil, fault.Mistakef("%s: got %s, want slow or one, or %s, the path of a table that has it%s", fault.Key("net"), cfg.Net, fault.Key("factors"), nearest.Meant(cfg.Net, []string{"slow", "one"}))
+			return nil, fault.Mistakef("%s: got %s, want slow or one, or %s, the path of a table that has it%s",
+				fault.Key("net"), cfg.Net, fault.Key("factors"), nearest.Meant(cfg.Net, []string{"slow", "one"}))
 		}
 		return own, nil
 	}
@@ -100,12 +102,14 @@ func peerFactors(cfg PeerConfig) (dally.Factors, error) {
 		table.Else = own
 	} else if !slices.Contains(nets, cfg.Net) {
 		nets = slices.Compact(slices.Sorted(slices.Values(append(nets, "slow", "one"))))
-		return nil, fault.Mistakef("%s: got %s, which %s does not have, want %s", fault.Key("net"), cfg.Net, cfg.Factors, nearest.OneOf(cfg.Net, nets))
+		return nil, fault.Mistakef("%s: got %s, which %s does not have, want %s", fault.Key("net"), cfg.Net, cfg.Factors,
+			nearest.OneOf(cfg.Net, nets))
 	}
 	return table, nil
 }
 
-// load implements peerMachine. It reads Dally's own files with all their digits, and other traces as the simulator does.
+// load implements peerMachine. It reads Dally's own files with all their digits, and other traces as the simulator
+// does.
 func (r *dallyRun) load(ctx context.Context) (err error) {
 	if r.factors, err = peerFactors(r.cfg.Peer); err != nil {
 		return err
@@ -142,15 +146,18 @@ func (r *dallyRun) load(ctx context.Context) (err error) {
 	return err
 }
 
-// PeerJobs converts the simulator's jobs to the machine's. The number of iterations and their time come from the trace, or
-// from the profile's compute time; communication follows from the profile. A job without whole GPUs or without a run time
-// is a mistake.
+// PeerJobs converts the simulator's jobs to the machine's. The number of iterations and their time come from the trace,
+// or from the profile's compute time; communication follows from the profile. A job without whole GPUs or without a run
+// time is a mistake.
 func PeerJobs(all []traces.Job) ([]dally.Job, error) {
 	jobs := make([]dally.Job, 0, len(all))
 	for i := range all {
 		j := &all[i]
 		if j.GPUMilli != 1000 || j.GPUs < 1 || j.Work <= 0 {
-			return nil, fault.Mistakef("job %s asks for %d GPUs of %d thousandths for %v, want whole GPUs and a run time above 0s for a machine that leases GPUs", j.ID, j.GPUs, j.GPUMilli, j.Work)
+			return nil,
+				fault.Mistakef(
+					"job %s asks for %d GPUs of %d thousandths for %v, want whole GPUs and a run time above 0s for a machine that "+
+						"leases GPUs", j.ID, j.GPUs, j.GPUMilli, j.Work)
 		}
 		d := dally.Job{ID: int64(i), Name: j.ID, Arrival: j.Submit.Seconds(), GPUs: j.GPUs, Model: j.Model}
 		if id, err := strconv.ParseInt(j.ID, 10, 64); err == nil {
@@ -180,7 +187,8 @@ func (r *dallyRun) run(ctx context.Context, policy string) error {
 	cfg := dally.DefaultConfig()
 	cfg.Racks, cfg.Machines, cfg.Policy, cfg.Variant = r.racks, r.perRack, policy, strings.TrimPrefix(p.Name, "dally-")
 	cfg.RackWait, cfg.NetworkWait, _ = p.timers()
-	cfg.Lease, cfg.Granularity, cfg.History, cfg.Seed = p.Lease.Seconds(), float64(p.Granularity), float64(p.History), int64(r.cfg.Seed)
+	cfg.Lease, cfg.Granularity, cfg.History, cfg.Seed = p.Lease.Seconds(), float64(p.Granularity), float64(p.History),
+		int64(r.cfg.Seed)
 	log := dallyLog{peerLog: r.begin(policy, len(r.jobs)), jobs: r.jobs}
 	if r.table != nil {
 		log.stops, log.moved = make([]int, len(r.jobs)), make([]int, len(r.jobs))
@@ -192,9 +200,10 @@ func (r *dallyRun) run(ctx context.Context, policy string) error {
 	t := found.Totals(r.jobs)
 	peer := &Peer{
 		Name: p.Name, Net: p.Net, LeaseS: cfg.Lease, Block: p.Granularity, History: p.History,
-		Makespan: t.Makespan, MeanJCT: t.MeanJCT, Queue: t.MeanQueue, GPUTime: t.GPUTime, CompTime: t.CompTime, CommTime: t.CommTime,
-		Grants: PeerGrants{t.Grants[0], t.Grants[1], t.Grants[2], t.Grants[3], t.Grants[4], t.WhileRunning},
-		Blocks: found.Blocks, Passes: found.Passes,
+		Makespan: t.Makespan, MeanJCT: t.MeanJCT, Queue: t.MeanQueue, GPUTime: t.GPUTime, CompTime: t.CompTime,
+		CommTime: t.CommTime,
+		Grants:   PeerGrants{t.Grants[0], t.Grants[1], t.Grants[2], t.Grants[3], t.Grants[4], t.WhileRunning},
+		Blocks:   found.Blocks, Passes: found.Passes,
 	}
 	switch policy {
 	case "dally":
@@ -215,8 +224,8 @@ func (r *dallyRun) run(ctx context.Context, policy string) error {
 	return nil
 }
 
-// peerMetrics returns the metrics of the machine's jobs as if the simulator had run them. Times are rounded to nanoseconds, a
-// job's work is its compute time, and its time on GPUs is that of its blocks.
+// peerMetrics returns the metrics of the machine's jobs as if the simulator had run them. Times are rounded to
+// nanoseconds, a job's work is its compute time, and its time on GPUs is that of its blocks.
 func peerMetrics(jobs []dally.Job, found *dally.Report, gpus int) metrics.Summary {
 	at := func(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 	list := make([]metrics.Job, len(jobs))

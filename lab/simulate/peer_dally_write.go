@@ -6,7 +6,8 @@ import (
 	"clustergym/peer/dally"
 )
 
-// dallyLog is the log of a run that also counts preemptions and migrations. The event second-gang is a grant to a running job.
+// dallyLog is the log of a run that also counts preemptions and migrations. The event second-gang is a grant to a
+// running job.
 type dallyLog struct {
 	*peerLog
 	jobs            []dally.Job

@@ -61,12 +61,14 @@ type lwfRun struct {
 // takes implements peerMachine: nodes of equally many GPUs.
 func (r *lwfRun) takes(c *cluster.Cluster) error {
 	if _, r.perNode = equalNodes(c); r.perNode == 0 {
-		return fault.Mistakef("%s: got %s, want nodes of equally many GPUs for this machine, as 16x4", fault.Key("cluster"), r.spec.Name)
+		return fault.Mistakef("%s: got %s, want nodes of equally many GPUs for this machine, as 16x4", fault.Key("cluster"),
+			r.spec.Name)
 	}
 	return nil
 }
 
-// load implements peerMachine. It reads the machine's own files as its program has them, and other traces through the jobs' profiles.
+// load implements peerMachine. It reads the machine's own files as its program has them, and other traces through the
+// jobs' profiles.
 func (r *lwfRun) load(ctx context.Context) error {
 	own, err := r.ownFile(ctx)
 	if err != nil {
@@ -96,7 +98,8 @@ func (r *lwfRun) load(ctx context.Context) error {
 // ownFile reads the trace if it is a file of the machine's own, and reports whether it is.
 func (r *lwfRun) ownFile(ctx context.Context) (own bool, err error) {
 	t := &r.cfg.Trace
-	if t.File == "" || t.Format != workload.FormatAuto || t.Skip > 0 || t.Jobs > 0 || len(t.Columns) > 0 || t.Delimiter != "" || t.Limit != 0 {
+	if t.File == "" || t.Format != workload.FormatAuto || t.Skip > 0 || t.Jobs > 0 || len(t.Columns) > 0 ||
+		t.Delimiter != "" || t.Limit != 0 {
 		return false, nil
 	}
 	path, err := workload.Located(t.File)
@@ -126,23 +129,29 @@ func (r *lwfRun) ownFile(ctx context.Context) (own bool, err error) {
 	return true, nil
 }
 
-// lwfJobs converts the simulator's jobs to the machine's. Iterations come from the trace, or from the compute time of a job's
-// profile, of which two fifths are forward, as in the authors' models. A job without a profile or without whole GPUs is a mistake.
+// lwfJobs converts the simulator's jobs to the machine's. Iterations come from the trace, or from the compute time of a
+// job's profile, of which two fifths are forward, as in the authors' models. A job without a profile or without whole
+// GPUs is a mistake.
 func lwfJobs(all []traces.Job) ([]lwf.Job, error) {
 	jobs := make([]lwf.Job, 0, len(all))
 	for i := range all {
 		j := &all[i]
 		if j.GPUMilli != 1000 || j.GPUs < 1 {
-			return nil, fault.Mistakef("job %s asks for %d GPUs of %d thousandths, want whole GPUs for a machine of workers", j.ID, j.GPUs, j.GPUMilli)
+			return nil, fault.Mistakef("job %s asks for %d GPUs of %d thousandths, want whole GPUs for a machine of workers",
+				j.ID, j.GPUs, j.GPUMilli)
 		}
 		p := j.Profile
 		if p == nil || p.Compute <= 0 {
-			return nil, fault.Mistakef("job %s has no model with a compute time, want %s lwf or a trace with models for a machine that follows transfers", j.ID, fault.Key("mix"))
+			return nil,
+				fault.Mistakef(
+					"job %s has no model with a compute time, want %s lwf or a trace with models for a machine that follows transfers",
+					j.ID, fault.Key("mix"))
 		}
 		ms := max(2, p.Compute.Round(time.Millisecond).Milliseconds())
 		m := lwf.Job{
-			Name: j.ID, Arrival: j.Submit.Round(time.Millisecond).Milliseconds(), Workers: j.GPUs, Model: p.Name, Iterations: j.Iterations,
-			Size: float64(p.GradientBytes) / 1e6, Memory: p.MemBytes >> 20,
+			Name: j.ID, Arrival: j.Submit.Round(time.Millisecond).Milliseconds(), Workers: j.GPUs, Model: p.Name,
+			Iterations: j.Iterations,
+			Size:       float64(p.GradientBytes) / 1e6, Memory: p.MemBytes >> 20,
 		}
 		m.Forward = max(1, ms*2/5)
 		m.Backward = ms - m.Forward
@@ -178,7 +187,8 @@ func (r *lwfRun) run(ctx context.Context, policy string) error {
 		return err
 	}
 	own := &LWF{
-		Question: r.question, Steps: found.Steps, MeanJCT: found.MeanJCT(r.jobs), Busy: found.Busy, Questions: found.Questions, Moved: found.Moved,
+		Question: r.question, Steps: found.Steps, MeanJCT: found.MeanJCT(r.jobs), Busy: found.Busy,
+		Questions: found.Questions, Moved: found.Moved,
 	}
 	if cfg.Place == "random" {
 		own.Seed = cfg.Seed
@@ -193,8 +203,8 @@ func (r *lwfRun) run(ctx context.Context, policy string) error {
 	return nil
 }
 
-// lwfMetrics returns the machine's jobs as if the simulator had run them. A job waits until its first task, and its time on GPUs
-// is what it computes, since it shares them.
+// lwfMetrics returns the machine's jobs as if the simulator had run them. A job waits until its first task, and its
+// time on GPUs is what it computes, since it shares them.
 func lwfMetrics(jobs []lwf.Job, found *lwf.Report) []metrics.Job {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	list := make([]metrics.Job, len(jobs))

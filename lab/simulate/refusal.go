@@ -56,13 +56,14 @@ func (r *Refusal) share() float64 {
 	return r.hours / r.all
 }
 
-// Fitting returns the jobs that c can hold when it is empty, and describes the others. If all fit, it returns jobs itself.
+// Fitting returns the jobs that c can hold when it is empty, and describes the others. If all fit, it returns jobs
+// itself.
 func Fitting(c *cluster.Cluster, jobs []traces.Job) ([]traces.Job, Refusal) {
 	return fitting(c, jobs, false, nil)
 }
 
-// fitting is Fitting, and keeps the others as well if keep is true. Those that takes does not take are among the others; nil = it
-// takes all.
+// fitting is Fitting, and keeps the others as well if keep is true. Those that takes does not take are among the
+// others; nil = it takes all.
 func fitting(c *cluster.Cluster, jobs []traces.Job, keep bool, takes func(j *traces.Job) bool) ([]traces.Job, Refusal) {
 	var never Refusal
 	kept := jobs
@@ -114,5 +115,6 @@ func (r *Refusal) Mistake(of int, name string, c *cluster.Cluster, asked bool) e
 		want = fault.Errorf("want a cluster that holds them, or no %s, to run without them", fault.Key("fail-refused"))
 	}
 	return fault.Mistakef("%d of %s can never fit cluster %s (%s): %s; %s; %w",
-		r.count, plain.Count(of, "job", "jobs"), name, plain.Count(c.GPUs(), "GPU", "GPUs"), listIDs(r.ids, r.count), strings.Join(why, ", "), want)
+		r.count, plain.Count(of, "job",
+			"jobs"), name, plain.Count(c.GPUs(), "GPU", "GPUs"), listIDs(r.ids, r.count), strings.Join(why, ", "), want)
 }

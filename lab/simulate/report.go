@@ -26,21 +26,23 @@ type Report struct {
 
 // Result is one policy's result. Its JSON form is a published document: fields keep their names and order.
 type Result struct {
-	Policy    string          `json:"policy"`
-	Admission string          `json:"admission"`
-	Placement string          `json:"placement"`
-	Backfill  string          `json:"backfill"`
-	Estimates sim.Estimates   `json:"estimates"`
-	Rung      string          `json:"rung"`                   // what the policy knows of run times
-	Nothing   bool            `json:"asks_nothing,omitempty"` // it does not ask for them, so that it is the same on every rung
-	Trace     Trace           `json:"trace"`
-	Cluster   Cluster         `json:"cluster"`
-	Metrics   metrics.Summary `json:"metrics"`
-	Events    int             `json:"events"`
-	WallS     float64         `json:"wall_s"`
-	Proven    *bool           `json:"proven_optimal,omitempty"` // only policies that search: whether the schedule is an optimum
-	Peer      *Peer           `json:"peer,omitempty"`           // only from the machine of Dally's authors
-	LWF       *LWF            `json:"lwf,omitempty"`            // only from the machine of LWF's authors
+	Policy    string        `json:"policy"`
+	Admission string        `json:"admission"`
+	Placement string        `json:"placement"`
+	Backfill  string        `json:"backfill"`
+	Estimates sim.Estimates `json:"estimates"`
+	Rung      string        `json:"rung"` // what the policy knows of run times
+	// it does not ask for them, so that it is the same on every rung
+	Nothing bool            `json:"asks_nothing,omitempty"`
+	Trace   Trace           `json:"trace"`
+	Cluster Cluster         `json:"cluster"`
+	Metrics metrics.Summary `json:"metrics"`
+	Events  int             `json:"events"`
+	WallS   float64         `json:"wall_s"`
+	// only policies that search: whether the schedule is an optimum
+	Proven *bool `json:"proven_optimal,omitempty"`
+	Peer   *Peer `json:"peer,omitempty"` // only from the machine of Dally's authors
+	LWF    *LWF  `json:"lwf,omitempty"`  // only from the machine of LWF's authors
 
 	knows bool // it knows the workload beforehand
 }
@@ -78,7 +80,8 @@ type Trace struct {
 	RefusedIDs []string `json:"refused_ids,omitempty"`
 	// RefusedShare is their share of the GPU time, run time × GPUs, of all jobs read, 0 to 1.
 	RefusedShare float64 `json:"refused_share,omitempty"`
-	// What happened to rows before they became jobs, as in workload.Info: Jobs does not count those dropped or passed over.
+	// What happened to rows before they became jobs, as in workload.Info: Jobs does not count those dropped or passed
+	// over.
 	Dropped  int             `json:"dropped,omitempty"` // left out for the reasons in Skipped
 	Skipped  []workload.Skip `json:"skipped,omitempty"`
 	Passed   int             `json:"passed,omitempty"`   // passed over by trace.skip
@@ -92,7 +95,8 @@ type Trace struct {
 func traceOf(info *workload.Info, jobs, refused int, share float64, ids []string) Trace {
 	return Trace{
 		File: info.File, Format: info.Format, Jobs: jobs, Refused: refused, RefusedIDs: ids, RefusedShare: share,
-		Dropped: info.Dropped, Skipped: info.Skipped, Passed: info.Passed, Moved: info.Moved, Repeated: info.Repeated, Limited: info.Limited, Assumed: info.Assumed,
+		Dropped: info.Dropped, Skipped: info.Skipped, Passed: info.Passed, Moved: info.Moved, Repeated: info.Repeated,
+		Limited: info.Limited, Assumed: info.Assumed,
 	}
 }
 

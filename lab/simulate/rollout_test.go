@@ -8,8 +8,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// A policy that looks ahead has a name and the rung of its estimates, also where its base asks nothing, and the same results
-// for any number of goroutines.
+// A policy that looks ahead has a name and the rung of its estimates, also where its base asks nothing, and the same
+// results for any number of goroutines.
 func TestPoliciesLookAhead(t *testing.T) {
 	for _, estimates := range []string{"exact", "history"} {
 		cfg := DefaultConfig()
@@ -28,7 +28,8 @@ func TestPoliciesLookAhead(t *testing.T) {
 			}
 			docs = append(docs, string(b))
 			r := report.Runs[1]
-			if rung := map[string]string{"exact": "exact", "history": "causal"}[estimates]; r.Name() != "rollout:fifo+skip" || r.Nothing || r.Rung != rung {
+			if rung := map[string]string{"exact": "exact", "history": "causal"}[estimates]; r.Name() != "rollout:fifo+skip" ||
+				r.Nothing || r.Rung != rung {
 				t.Errorf("%s: %s on rung %s, asks nothing: %v", estimates, r.Name(), r.Rung, r.Nothing)
 			}
 			if r.Metrics.Finished != 120 {
@@ -46,11 +47,13 @@ func TestPoliciesLookAhead(t *testing.T) {
 
 func TestBasesThatCannotBePlayedOnAreFaults(t *testing.T) {
 	for policy, want := range map[string]string{
-		"rollout:las+strict": "las remembers", "rollout:sjff": "did you mean rollout:sjf?", "rollout:sjf+commit": "the job that it holds", "rollout:exact": "remembers",
+		"rollout:las+strict": "las remembers", "rollout:sjff": "did you mean rollout:sjf?",
+		"rollout:sjf+commit": "the job that it holds", "rollout:exact": "remembers",
 	} {
 		cfg := DefaultConfig()
 		cfg.Policies = []string{policy}
-		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "policies[0]: got \""+policy) || !strings.Contains(err.Error(), want) {
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "policies[0]: got \""+policy) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", policy, err, want)
 		}
 	}

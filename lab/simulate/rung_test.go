@@ -17,7 +17,8 @@ func TestTableSaysWhatPoliciesKnow(t *testing.T) {
 	} {
 		cfg := DefaultConfig()
 		cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 12, 4, "pool:8"
-		cfg.Policies, cfg.Policy.Estimates = []string{"exact", "fifo+skip", "sjf+skip", "las", "gittins-2d"}, sim.MustEstimates(estimates)
+		cfg.Policies, cfg.Policy.Estimates = []string{"exact", "fifo+skip", "sjf+skip", "las", "gittins-2d"},
+			sim.MustEstimates(estimates)
 		cfg.Service = "workload"
 		report, err := Run(t.Context(), cfg, Hooks{})
 		if err != nil {
@@ -55,7 +56,9 @@ func TestTableSaysWhatPoliciesKnow(t *testing.T) {
 			t.Fatal(err)
 		}
 		own := map[string]string{"history": "causal", "exact": "exact"}[estimates]
-		if got, want := fmt.Sprint(d.Runs), fmt.Sprintf("[{exact exact false} {fifo %s true} {sjf %[1]s false} {las %[1]s true} {gittins-2d exact false}]", own); got != want {
+		if got, want := fmt.Sprint(d.Runs),
+			fmt.Sprintf("[{exact exact false} {fifo %s true} {sjf %[1]s false} {las %[1]s true} {gittins-2d exact false}]",
+				own); got != want {
 			t.Errorf("%s: the document says %s, want %s", estimates, got, want)
 		}
 	}

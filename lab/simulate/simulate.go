@@ -36,15 +36,16 @@ type Hooks struct {
 	Observe func(policy string) sim.Observer
 }
 
-// Run runs the workload of cfg under each policy, one after the other, each on the empty cluster. Faults in cfg, in its files
-// and in their combination are *fault.Mistakes. ctx ends a run between two events. The report comes with an error if runs of some
-// policies would not have ended (schedulers.ErrNoProgress): it has the others.
+// Run runs the workload of cfg under each policy, one after the other, each on the empty cluster. Faults in cfg, in its
+// files and in their combination are *fault.Mistakes. ctx ends a run between two events. The report comes with an error
+// if runs of some policies would not have ended (schedulers.ErrNoProgress): it has the others.
 func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
 	}
 	if hooks.Events != nil && len(cfg.Policies) > 1 {
-		return nil, fault.Mistakef("events can be written for one policy at a time, not for %s", strings.Join(cfg.Policies, ","))
+		return nil, fault.Mistakef("events can be written for one policy at a time, not for %s",
+			strings.Join(cfg.Policies, ","))
 	}
 	if err := cfg.checkModels(&hooks); err != nil {
 		return nil, err
@@ -148,11 +149,14 @@ func (r *simulation) load(ctx context.Context) error {
 // known notes that the model has been fitted to n of the jobs.
 func (r *simulation) known(n int) {
 	if n > 0 {
-		r.report.note("model %s has been fitted to %s that are simulated, so it knows what no cluster can know: these results are not on the causal rung", r.model.File, plain.Count(n, "job", "jobs"))
+		r.report.note(
+			"model %s has been fitted to %s that are simulated, so it knows what no cluster can know: these results are not "+
+				"on the causal rung", r.model.File, plain.Count(n, "job", "jobs"))
 	}
 }
 
-// refuse notes the jobs that can never fit. It returns a mistake if all jobs are such, or if the configuration wants one.
+// refuse notes the jobs that can never fit. It returns a mistake if all jobs are such, or if the configuration wants
+// one.
 func (r *simulation) refuse(all bool) error {
 	if r.never.count == 0 {
 		return nil
@@ -165,14 +169,16 @@ func (r *simulation) refuse(all bool) error {
 		why += fmt.Sprintf(", or models take no jobs without a run time or with more than %d GPUs (env.max_gpus)", most)
 	}
 	ids := listIDs(r.never.ids, r.never.count)
-	r.report.note("%s refused, because %s: %s", workload.Part(r.never.count, r.read, r.never.share()), why, strings.Join(append([]string{ids}, r.never.why.Reasons(r.cluster)...), "; "))
+	r.report.note("%s refused, because %s: %s", workload.Part(r.never.count, r.read, r.never.share()), why,
+		strings.Join(append([]string{ids}, r.never.why.Reasons(r.cluster)...), "; "))
 	return nil
 }
 
 // cuts returns a mistake if warm-up and tail leave none of n jobs to count.
 func (r *simulation) cuts(n int) error {
 	if cfg := r.cfg; cfg.Warmup+cfg.Tail >= n {
-		return fault.Mistakef("warmup %d and tail %d leave none of the %s to count; want less than %d together", cfg.Warmup, cfg.Tail, plain.Count(n, "job", "jobs"), n)
+		return fault.Mistakef("warmup %d and tail %d leave none of the %s to count; want less than %d together", cfg.Warmup,
+			cfg.Tail, plain.Count(n, "job", "jobs"), n)
 	}
 	return nil
 }
@@ -354,13 +360,17 @@ func (r *simulation) prepare(h *schedulers.Config, asks bool) error {
 	if r.jobs == nil {
 		h.Service = r.service
 		if h.Clairvoyant() || r.cfg.Service == "workload" {
-			return fault.Mistakef("policy %s must know the whole workload beforehand; want %s off", h.Name(), fault.Key("stream"))
+			return fault.Mistakef("policy %s must know the whole workload beforehand; want %s off", h.Name(),
+				fault.Key("stream"))
 		}
 		return nil
 	}
 	if h.Estimates.Mode == sim.EstimateTrace && asks {
 		if n, first := WithoutEstimate(r.jobs); n > 0 {
-			return fault.Mistakef("policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, exact or noisy:SIGMA, or %s TIME (trace.limit), which stands for those that are missing", h.Name(), n, plain.Count(len(r.jobs), "job", "jobs"), r.report.Info.File, first, fault.Key("limit"))
+			return fault.Mistakef(
+				"policy %s looks at estimated run times, and %d of %s in %s have none, the first is %s; want estimates history, "+
+					"exact or noisy:SIGMA, or %s TIME (trace.limit), which stands for those that are missing", h.Name(), n,
+				plain.Count(len(r.jobs), "job", "jobs"), r.report.Info.File, first, fault.Key("limit"))
 		}
 	}
 	if comm := r.sim.Comm; (comm == "ring" || comm == "contention") && !r.cluster.Pool() {
@@ -373,14 +383,19 @@ func (r *simulation) prepare(h *schedulers.Config, asks bool) error {
 			}
 		}
 		if n > 0 {
-			return fault.Mistakef("comm %s needs to know the models of gangs, and %d of %s in %s have none, the first is %s; want %s NAME or %s", comm, n, plain.Count(len(r.jobs), "job", "jobs"), r.report.Info.File, first, fault.Key("mix"), fault.Key("profiles"))
+			return fault.Mistakef(
+				"comm %s needs to know the models of gangs, and %d of %s in %s have none, the first is %s; want %s NAME or %s",
+				comm, n, plain.Count(len(r.jobs), "job", "jobs"), r.report.Info.File, first, fault.Key("mix"),
+				fault.Key("profiles"))
 		}
 	}
 	h.Service = r.service
 	h.Know(r.jobs, r.cluster)
 	h.Given.Interference, h.Given.InterferenceScope = r.sim.Interference, r.sim.InterferenceScope
 	if h.Placement == "least-interference" && r.sim.Interference == nil {
-		return fault.Mistakef("placement least-interference needs to know how jobs slow each other down; want %s FILE or seeded:N", fault.Key("interference"))
+		return fault.Mistakef(
+			"placement least-interference needs to know how jobs slow each other down; want %s FILE or seeded:N",
+			fault.Key("interference"))
 	}
 	return nil
 }
@@ -404,6 +419,7 @@ func (r *simulation) unfinished(policy string, v *sim.View, run *Result) {
 		r.report.note("%s: %s unfinished %s: %s", policy, plain.Count(len(left), "job", "jobs"), why, listIDs(ids, len(left)))
 	}
 	if late > 0 {
-		r.report.note("%s: %s submitted after the horizon of %v and not simulated", policy, plain.Count(late, "job is", "jobs are"), r.cfg.Horizon)
+		r.report.note("%s: %s submitted after the horizon of %v and not simulated", policy,
+			plain.Count(late, "job is", "jobs are"), r.cfg.Horizon)
 	}
 }

@@ -35,8 +35,8 @@ func ground(t *testing.T, name string) string {
 	return path
 }
 
-// Independently written simulators agree on these means of 422 jobs on a pool of 48 GPUs. Ours must equal every digit that
-// they print.
+// Independently written simulators agree on these means of 422 jobs on a pool of 48 GPUs. Ours must equal every digit
+// that they print.
 func TestPublishedMeansToTheLastDigit(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Trace.File = ground(t, "philly_2869ce_all.csv.gz")
@@ -50,7 +50,8 @@ func TestPublishedMeansToTheLastDigit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policies := map[string]string{"fifo": "fifo", "fifo_skip": "fifo+skip", "sjf": "sjf", "sjf_skip": "sjf+skip", "srtf": "srtf"}
+	policies := map[string]string{"fifo": "fifo", "fifo_skip": "fifo+skip", "sjf": "sjf", "sjf_skip": "sjf+skip",
+		"srtf": "srtf"}
 	col := map[string]int{}
 	for i, name := range rows[0] {
 		col[name] = i
@@ -108,11 +109,13 @@ func TestSimulateByHand(t *testing.T) {
 		mean, p50, wait float64
 	}{{"strict", 320. / 3, 110, 200. / 3}, {"skip", 130. / 3, 10, 10. / 3}, {"skip", 320. / 3, 110, 200. / 3}} {
 		r := report.Runs[i]
-		if r.Admission != want.admission || r.Metrics.JCT.Mean != want.mean || r.Metrics.JCT.P50 != want.p50 || r.Metrics.Wait.Mean != want.wait {
+		if r.Admission != want.admission || r.Metrics.JCT.Mean != want.mean || r.Metrics.JCT.P50 != want.p50 ||
+			r.Metrics.Wait.Mean != want.wait {
 			t.Errorf("%s: %s, %+v, want %+v", r.Policy, r.Admission, r.Metrics, want)
 		}
 		if r.Metrics.Makespan != 110 || r.Metrics.Utilization != 1 || r.Events != 9 || r.WallS != 1 {
-			t.Errorf("%s: makespan %v, utilisation %v, %d events, wall %v; want 110, 1, 9, 1", r.Policy, r.Metrics.Makespan, r.Metrics.Utilization, r.Events, r.WallS)
+			t.Errorf("%s: makespan %v, utilisation %v, %d events, wall %v; want 110, 1, 9, 1", r.Policy, r.Metrics.Makespan,
+				r.Metrics.Utilization, r.Events, r.WallS)
 		}
 		if want := (Trace{File: cfg.Trace.File, Format: "csv", Jobs: 3}); !reflect.DeepEqual(r.Trace, want) {
 			t.Errorf("trace %+v, want %+v", r.Trace, want)
@@ -128,7 +131,8 @@ func TestSimulateByHand(t *testing.T) {
 
 func TestAdmissionIsSkipForOrdersThatPreempt(t *testing.T) {
 	cfg := DefaultConfig()
-	for policy, want := range map[string]string{"fifo": "strict", "srtf": "skip", "srtf+strict": "strict", "sjf+skip": "skip"} {
+	for policy, want := range map[string]string{"fifo": "strict", "srtf": "skip", "srtf+strict": "strict",
+		"sjf+skip": "skip"} {
 		if h := cfg.Heuristic(policy); h.Admission != want {
 			t.Errorf("%s takes admission %q, want %q", policy, h.Admission, want)
 		}
@@ -246,8 +250,10 @@ func TestEventsAgreeWithMetrics(t *testing.T) {
 			}
 		}
 		m := report.Runs[0].Metrics
-		if mean := jct / 400; kinds["finish"] != 400 || m.Finished != 400 || mean < m.JCT.Mean*(1-1e-12) || mean > m.JCT.Mean*(1+1e-12) {
-			t.Errorf("%s: events give mean JCT %v of %d jobs, the report %v of %d", policy, mean, kinds["finish"], m.JCT.Mean, m.Finished)
+		if mean := jct / 400; kinds["finish"] != 400 || m.Finished != 400 || mean < m.JCT.Mean*(1-1e-12) ||
+			mean > m.JCT.Mean*(1+1e-12) {
+			t.Errorf("%s: events give mean JCT %v of %d jobs, the report %v of %d", policy, mean, kinds["finish"], m.JCT.Mean,
+				m.Finished)
 		}
 		if kinds["preempt"] != m.Preemptions || (policy == "las" || policy == "srtf") != (m.Preemptions > 0) {
 			t.Errorf("%s: %d preemptions among the events, the report says %d", policy, kinds["preempt"], m.Preemptions)
@@ -279,10 +285,13 @@ func TestJobsThatNeverFitAreRefusedByCountAndName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := report.Runs[0]; r.Trace.Jobs != 15 || r.Trace.Refused != 13 || r.Trace.RefusedIDs[9] != "big9" || r.Metrics.Finished != 2 {
+		if r := report.Runs[0]; r.Trace.Jobs != 15 || r.Trace.Refused != 13 || r.Trace.RefusedIDs[9] != "big9" ||
+			r.Metrics.Finished != 2 {
 			t.Errorf("stream %s: %+v, %d finished; want 15, 13 refused, 2 finished", stream, r.Trace, r.Metrics.Finished)
 		}
-		if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "13 of 15 jobs (87 %), 98 % of the GPU time, refused, because cluster pool:2") || !strings.Contains(report.Notes[0], "big9 and 3 more") {
+		if len(report.Notes) != 1 ||
+			!strings.Contains(report.Notes[0], "13 of 15 jobs (87 %), 98 % of the GPU time, refused, because cluster pool:2") ||
+			!strings.Contains(report.Notes[0], "big9 and 3 more") {
 			t.Errorf("notes %q", report.Notes)
 		}
 	}
@@ -301,8 +310,10 @@ func TestRefusalsNameTheReason(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "never enough of the GPU types") {
 		t.Errorf("got %v", err)
 	}
-	// A cluster of types takes those of exactly that name. The note counts the others by type, whether the trace is streamed or not.
-	cfg.Trace.File = file(t, "capitals.csv", "job_id,submit_time,duration,num_gpu,gpu_type\na,0,10,1,A100\nb,0,10,1,a100\nc,0,10,1,\n")
+	// A cluster of types takes those of exactly that name. The note counts the others by type, whether the trace is
+	// streamed or not.
+	cfg.Trace.File = file(t, "capitals.csv",
+		"job_id,submit_time,duration,num_gpu,gpu_type\na,0,10,1,A100\nb,0,10,1,a100\nc,0,10,1,\n")
 	for _, stream := range []string{"off", "on"} {
 		for spec, want := range map[string]string{
 			"typed.yaml": "1 of 3 jobs (33 %), 33 % of the GPU time, refused, because cluster typed can never hold them: b; 1 asks for GPU type a100, and it has A100: write gpu_type: a100 in the cluster file, or A100 in the trace, if they are the same",
@@ -338,7 +349,8 @@ func TestFittingCopiesOnlyWhereItMust(t *testing.T) {
 	}
 	jobs[0].GPUs = 5
 	kept, never := Fitting(c, jobs)
-	if never.count != 1 || len(kept) != 2 || kept[0].ID != "B" || kept[1].ID != "C" || jobs[0].ID != "A" || jobs[2].ID != "C" {
+	if never.count != 1 || len(kept) != 2 || kept[0].ID != "B" || kept[1].ID != "C" || jobs[0].ID != "A" ||
+		jobs[2].ID != "C" {
 		t.Errorf("kept %v, refused %+v", kept, never)
 	}
 }
@@ -355,7 +367,8 @@ func TestTheHorizonCountsFromTheFirstSubmitAndHidesNothing(t *testing.T) {
 	if m.Finished != 1 || m.Unfinished != 3 || m.JCT.Mean != 100 || m.Makespan != 105 {
 		t.Errorf("got %+v; want 1 finished after 100 s, 3 unfinished, 105 s in all", m)
 	}
-	want := []string{"fifo+strict: 2 jobs unfinished at the horizon of 1m45s: B, C", "fifo+strict: 1 job is submitted after the horizon of 1m45s and not simulated"}
+	want := []string{"fifo+strict: 2 jobs unfinished at the horizon of 1m45s: B, C",
+		"fifo+strict: 1 job is submitted after the horizon of 1m45s and not simulated"}
 	if fmt.Sprint(report.Notes) != fmt.Sprint(want) {
 		t.Errorf("notes %q, want %q", report.Notes, want)
 	}
@@ -393,7 +406,8 @@ func TestEstimatesOfTheTraceMustBeThere(t *testing.T) {
 	cfg.Trace.File = file(t, "part.csv", native)
 	cfg.Policy.Estimates, cfg.Policies = sim.MustEstimates("trace"), []string{"sjf"}
 	_, err := Run(t.Context(), cfg, Hooks{})
-	if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), "1 of 3 jobs") || !strings.Contains(err.Error(), "the first is b") {
+	if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), "1 of 3 jobs") ||
+		!strings.Contains(err.Error(), "the first is b") {
 		t.Errorf("got %v", err)
 	}
 	cfg.Policies = []string{"fifo"} // ranks without them
@@ -405,13 +419,15 @@ func TestEstimatesOfTheTraceMustBeThere(t *testing.T) {
 func TestAllFaultsAtOnce(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Policies = []string{"sfj", "fifo+never", "sjf"}
-	cfg.Admission, cfg.Policy.Placement, cfg.Policy.Estimates, cfg.Simulator.Comm = "maybe", "anywhere", sim.MustEstimates("none"), "telepathy"
+	cfg.Admission, cfg.Policy.Placement, cfg.Policy.Estimates, cfg.Simulator.Comm = "maybe", "anywhere",
+		sim.MustEstimates("none"), "telepathy"
 	cfg.Warmup, cfg.Tail, cfg.Horizon, cfg.Simulator.Restart, cfg.Cluster, cfg.Trace.Format = -1, -1, -1, -1, "", "xls"
 	_, err := Run(t.Context(), cfg, Hooks{})
 	if err == nil {
 		t.Fatal("no fault found")
 	}
-	for _, want := range []string{"policies[0]: got \"sfj\"", "did you mean sjf?", "policies[1]: got \"fifo+never\"", "admission", "placement", "estimates",
+	for _, want := range []string{"policies[0]: got \"sfj\"", "did you mean sjf?", "policies[1]: got \"fifo+never\"",
+		"admission", "placement", "estimates",
 		"comm", "warmup", "tail", "horizon", "restart", "cluster", "trace.format"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is missing in\n%v", want, err)

@@ -14,8 +14,8 @@ import (
 	"clustergym/traces"
 )
 
-// streamBytes is the size from which trace files are streamed by default. A compressed file of this size has some millions of
-// jobs.
+// streamBytes is the size from which trace files are streamed by default. A compressed file of this size has some
+// millions of jobs.
 const streamBytes = 64 << 20
 
 // streams reports whether the workload is read during the simulation.
@@ -113,9 +113,11 @@ func (r *simulation) count(file *streamed, s *sim.Simulator) error {
 	r.report.Info.Assumed = file.assumed
 	r.read = r.report.Info.Jobs
 	never := s.Refused()
-	r.never = Refusal{count: never.Count, ids: never.IDs[:min(namedJobs, len(never.IDs))], largest: never.GPUs, hours: never.GPUHours, all: file.hours, why: never.Why}
+	r.never = Refusal{count: never.Count, ids: never.IDs[:min(namedJobs, len(never.IDs))], largest: never.GPUs,
+		hours: never.GPUHours, all: file.hours, why: never.Why}
 	if r.read == 0 {
-		return fault.Mistakef("trace %s: there are no jobs to read%s", r.report.Info.File, workload.AfterSkip(r.cfg.Trace.Skip))
+		return fault.Mistakef("trace %s: there are no jobs to read%s", r.report.Info.File,
+			workload.AfterSkip(r.cfg.Trace.Skip))
 	}
 	if !first {
 		return nil

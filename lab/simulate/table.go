@@ -26,14 +26,16 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(&b, "placement  %s\n", first.Placement)
 	fmt.Fprintf(&b, "%s  %s\n", report.EstimatesKey, first.Estimates.Label())
 	if t := first.Trace; t.Refused > 0 {
-		fmt.Fprintf(&b, "jobs       %d read, %d refused: %s of the GPU time\n", t.Jobs, t.Refused, workload.Percent(t.RefusedShare))
+		fmt.Fprintf(&b, "jobs       %d read, %d refused: %s of the GPU time\n", t.Jobs, t.Refused,
+			workload.Percent(t.RefusedShare))
 	}
 	b.WriteByte('\n')
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
 	header, rows := r.table()
-	err := texttable.Write(w, header, rows, 1, "first wait", "JCT p50", "JCT p90", "communication", "makespan", "migrations", "preemptions",
+	err := texttable.Write(w, header, rows, 1, "first wait", "JCT p50", "JCT p90", "communication", "makespan",
+		"migrations", "preemptions",
 		"work lost", "failures", "finished", "wait mean", "GPUs used", "bounded slowdown", "JCT p99", "deadlines missed")
 	if below := report.Below(first.Estimates, r.knowledge()); err == nil && below != "" {
 		_, err = io.WriteString(w, "\n"+below)
@@ -126,7 +128,8 @@ func timeCells(seconds []float64) (unit string, cells []string) {
 	return unit, cells
 }
 
-// numberCells formats numbers with as many decimals as the smallest nonzero value needs for three digits, at most three.
+// numberCells formats numbers with as many decimals as the smallest nonzero value needs for three digits, at most
+// three.
 func numberCells(vs []float64) (unit string, cells []string) {
 	least := math.Inf(1)
 	for _, v := range vs {
@@ -160,7 +163,8 @@ func eachCell(vs []float64, factor float64, places int, behind string) (unit str
 	return "", cells
 }
 
-// gap calls show with how far each mean JCT is above that of a run which searched for the optimum, if there is such a run.
+// gap calls show with how far each mean JCT is above that of a run which searched for the optimum, if there is such a
+// run.
 func (r *Report) gap(show func(cells []string)) {
 	for i := range r.Runs {
 		best := &r.Runs[i]

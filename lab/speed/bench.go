@@ -20,16 +20,16 @@ type Config struct {
 	Groups []string // of Groups(); empty = all except the bridge, or only the simulator if Trace names a file
 	Quick  bool     // small workloads and short rounds, for an impression within seconds
 	Long   bool     // also 11.5 million jobs, read from a file during the simulation
-	// Trace, if it names a file, replaces the generated workloads of the simulator's rows. It runs on Cluster under Policies,
-	// which are as in simulate.Config; empty = a selection.
+	// Trace, if it names a file, replaces the generated workloads of the simulator's rows. It runs on Cluster under
+	// Policies, which are as in simulate.Config; empty = a selection.
 	Trace    workload.TraceConfig
 	Cluster  string
 	Policies []string
 	Python   string // for the bridge: the command of a Python with the clustergym package; for ranks: with PyTorch
 }
 
-// Groups returns the groups that can be measured. The bridge and ranks are measured only on request: one needs a Python, and the
-// other starts processes.
+// Groups returns the groups that can be measured. The bridge and ranks are measured only on request: one needs a
+// Python, and the other starts processes.
 func Groups() []string {
 	return []string{"simulator", "encoders", "envs", "training", "planning", "bridge", "ranks"}
 }
@@ -42,12 +42,14 @@ func (c *Config) Validate() error {
 	}
 	l.Join("trace", c.Trace.Validate())
 	file := c.Trace.File != ""
-	l.Add(!c.Long || c.measures("simulator") && !file, "long", c.Long, "false where the simulator is not measured on generated workloads")
+	l.Add(!c.Long || c.measures("simulator") && !file, "long", c.Long,
+		"false where the simulator is not measured on generated workloads")
 	l.Add(!file || c.measures("simulator"), "trace", c.Trace.File, "nothing where the simulator is not measured")
 	if file {
 		l.Add(c.Cluster != "", "cluster", c.Cluster, workload.ClusterForms)
 	} else {
-		l.Add(c.Cluster == "", "cluster", c.Cluster, "nothing without a trace: generated workloads have clusters of their own")
+		l.Add(c.Cluster == "", "cluster", c.Cluster,
+			"nothing without a trace: generated workloads have clusters of their own")
 		l.Add(len(c.Policies) == 0, "policies", strings.Join(c.Policies, ","), "nothing without a trace")
 	}
 	for _, p := range c.Policies {
@@ -100,18 +102,20 @@ type Machine struct {
 
 // Row is one measurement: the best of three rounds. The rate is units of work per second of wall time.
 type Row struct {
-	Group    string  `json:"group"`
-	What     string  `json:"what"`
-	Jobs     int     `json:"jobs,omitempty"`
-	Cluster  string  `json:"cluster,omitempty"`
-	Policy   string  `json:"policy,omitempty"`
-	Rate     float64 `json:"rate"`
-	Unit     string  `json:"unit"`
-	Allocs   float64 `json:"allocs_per_unit"`
-	Mark     float64 `json:"mark,omitempty"` // the project's target rate, on one core of a server of 2020 or later, or as a share of another row's rate
-	Runs     int     `json:"runs"`           // runs of the work in the best round
-	WallS    float64 `json:"wall_s"`         // of the best round
-	CPUShare float64 `json:"cpu_share"`      // processor time over wall time of the best round; 0 if the system does not report it
+	Group   string  `json:"group"`
+	What    string  `json:"what"`
+	Jobs    int     `json:"jobs,omitempty"`
+	Cluster string  `json:"cluster,omitempty"`
+	Policy  string  `json:"policy,omitempty"`
+	Rate    float64 `json:"rate"`
+	Unit    string  `json:"unit"`
+	Allocs  float64 `json:"allocs_per_unit"`
+	// the project's target rate, on one core of a server of 2020 or later, or as a share of another row's rate
+	Mark  float64 `json:"mark,omitempty"`
+	Runs  int     `json:"runs"`   // runs of the work in the best round
+	WallS float64 `json:"wall_s"` // of the best round
+	// processor time over wall time of the best round; 0 if the system does not report it
+	CPUShare float64 `json:"cpu_share"`
 	// Loop and Walk are the cost of one unit of work in steps of the calibration rows, which are measured together with
 	// this row. They make measurements of different machines and times comparable.
 	Loop    float64 `json:"loop_steps"`
@@ -134,8 +138,9 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 		return nil, &fault.Mistake{Err: err}
 	}
 	b := &bench{cfg: &cfg, hooks: hooks, report: &Report{
-		Quick:   cfg.Quick,
-		Machine: Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: processor(), Processors: runtime.GOMAXPROCS(0), Go: runtime.Version(), Kernels: kernel.Set()},
+		Quick: cfg.Quick,
+		Machine: Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: processor(), Processors: runtime.GOMAXPROCS(0),
+			Go: runtime.Version(), Kernels: kernel.Set()},
 	}}
 	if cfg.Long { // first, because it reports the process's peak of memory
 		if err := b.streaming(ctx); err != nil {
@@ -147,7 +152,8 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 		name string
 		run  func(context.Context) error
 	}{
-		{"simulator", b.simulator}, {"encoders", b.encoders}, {"envs", b.envs}, {"training", b.training}, {"planning", b.planning}, {"bridge", b.bridge}, {"ranks", b.ranks},
+		{"simulator", b.simulator}, {"encoders", b.encoders}, {"envs", b.envs}, {"training", b.training},
+		{"planning", b.planning}, {"bridge", b.bridge}, {"ranks", b.ranks},
 	} {
 		if !cfg.measures(g.name) {
 			continue

@@ -21,8 +21,8 @@ import (
 	"clustergym/traces"
 )
 
-// ticking is a clock that advances by 20 ms with every reading, so that a quick round ends after one run of the work: two
-// readings to decide whether to continue, and a third for the time.
+// ticking is a clock that advances by 20 ms with every reading, so that a quick round ends after one run of the work:
+// two readings to decide whether to continue, and a third for the time.
 func ticking() func() time.Time {
 	at := time.Unix(0, 0)
 	return func() time.Time { at = at.Add(20 * time.Millisecond); return at }
@@ -55,7 +55,8 @@ func TestBenchMeasuresWhatItSays(t *testing.T) {
 		if !slices.Contains(told, row.name()) {
 			t.Errorf("nobody was told of %q", row.name())
 		}
-		if row.Unit == "" || row.Runs != 1 || math.Abs(row.WallS-.04) > 1e-9 && math.Abs(row.WallS-.02) > 1e-9 || row.Loop <= 0 || row.Walk <= 0 || row.Allocs < 0 {
+		if row.Unit == "" || row.Runs != 1 || math.Abs(row.WallS-.04) > 1e-9 && math.Abs(row.WallS-.02) > 1e-9 ||
+			row.Loop <= 0 || row.Walk <= 0 || row.Allocs < 0 {
 			t.Errorf("%+v", *row)
 		}
 		// The simulator's unit of work is a job, and each job was simulated once.
@@ -66,7 +67,8 @@ func TestBenchMeasuresWhatItSays(t *testing.T) {
 			marks++
 		}
 	}
-	if !slices.Equal(append(groups, "bridge", "ranks"), Groups()) || marks < 8 { // the bridge needs a Python, ranks a program
+	// the bridge needs a Python, ranks a program
+	if !slices.Equal(append(groups, "bridge", "ranks"), Groups()) || marks < 8 {
 		t.Errorf("groups %v, %d marks", groups, marks)
 	}
 	if long := r.Rows[0]; long.Jobs != 20_000 || runtime.GOOS == "linux" && long.PeakMiB < 5 {
@@ -94,7 +96,8 @@ func TestBenchMeasuresWhatItSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{`"machine":`, `"calibration":`, `"rate":`, `"unit":"jobs/s"`, `"allocs_per_unit":`, `"loop_steps":`, `"cpu_share":`, `"queues":`, `"job_s":`} {
+	for _, key := range []string{`"machine":`, `"calibration":`, `"rate":`, `"unit":"jobs/s"`, `"allocs_per_unit":`,
+		`"loop_steps":`, `"cpu_share":`, `"queues":`, `"job_s":`} {
 		if !bytes.Contains(b, []byte(key)) {
 			t.Errorf("%s is missing in %s", key, b)
 		}
@@ -124,7 +127,8 @@ func TestBenchPlaysAUsersTrace(t *testing.T) {
 	}
 	cfg.Cluster = "pool:1"
 	cfg.Trace.File = file(t, "big.csv", "job_id,submit_time,duration,num_gpu\nbig,0,10,9\n")
-	if _, err := Run(t.Context(), cfg, Hooks{Now: ticking()}); err == nil || !strings.Contains(err.Error(), "1 of 1 job can never fit") {
+	if _, err := Run(t.Context(), cfg, Hooks{Now: ticking()}); err == nil ||
+		!strings.Contains(err.Error(), "1 of 1 job can never fit") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -136,7 +140,8 @@ func TestBenchFaultsAtOnce(t *testing.T) {
 	if _, ok := errors.AsType[*fault.Mistake](err); !ok {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{`groups: got "gpus"`, "long: got true", `cluster: got "pool:2"`, "policies", "trace.format"} {
+	for _, want := range []string{`groups: got "gpus"`, "long: got true", `cluster: got "pool:2"`, "policies",
+		"trace.format"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is missing in\n%v", want, err)
 		}

@@ -32,8 +32,8 @@ import (
 	"clustergym/lab/envs"
 )
 
-// BridgeRow is one measurement of environments that a Python program steps over the bridge or with Gymnasium's own vector
-// environments, or of bare frames on the same transport. It is the best of three rounds.
+// BridgeRow is one measurement of environments that a Python program steps over the bridge or with Gymnasium's own
+// vector environments, or of bare frames on the same transport. It is the best of three rounds.
 type BridgeRow struct {
 	What      string  `json:"what"`
 	Envs      int     `json:"envs"`
@@ -81,7 +81,8 @@ type trivial struct {
 
 func trivialSpec() env.Spec {
 	return env.Spec{
-		ID: trivialID, Obs: []env.Field{{Name: "obs", Shape: []int{trivialObs}, Low: 0, High: 1, Unit: "fraction", Doc: "noise"}},
+		ID:     trivialID,
+		Obs:    []env.Field{{Name: "obs", Shape: []int{trivialObs}, Low: 0, High: 1, Unit: "fraction", Doc: "noise"}},
 		Action: env.ActionSpec{Sizes: []int{2}}, MaxSteps: trivialLength, NoOp: 0,
 	}
 }
@@ -204,8 +205,8 @@ func (b *bench) bridge(ctx context.Context) error {
 	return err
 }
 
-// serveBare answers every frame with a frame whose size is the number in the first four bytes. It measures the transport
-// alone.
+// serveBare answers every frame with a frame whose size is the number in the first four bytes. It measures the
+// transport alone.
 func serveBare(w http.ResponseWriter, r *http.Request) {
 	up := websocket.Upgrader{ReadBufferSize: 64 << 10, WriteBufferSize: 1 << 20, Subprotocols: []string{wire.SubMsgpack}}
 	c, err := up.Upgrade(w, r, nil)
@@ -353,7 +354,8 @@ func (b *bench) ratios() error {
 	bare, local := find(rowBare, bridgeEnvs), find(rowLocal, bridgeEnvs)
 	for _, r := range []*BridgeRow{one, many, sync, async, jobs, turns, sent, bare, local} {
 		if r.Rate == 0 {
-			return errors.New("clustergym.bench did not measure everything that is compared: it is of another version than gymctl")
+			return errors.New(
+				"clustergym.bench did not measure everything that is compared: it is of another version than gymctl")
 		}
 	}
 	// The frames of a step can be sent only after the step, so their times add up.
@@ -363,9 +365,11 @@ func (b *bench) ratios() error {
 		{What: "env steps per second, 64 environments", Is: many.Rate, Mark: 500_000},
 		{What: "64 environments, bridge over AsyncVectorEnv", Is: many.Rate / async.Rate, Mark: 10},
 		{What: "64 environments, bridge over SyncVectorEnv", Is: many.Rate / sync.Rate},
-		{What: "JobSelect-v1, one Go process over the bridge, two in turn", Is: local.Rate / turns.Rate, Mark: 1.5, Most: true},
+		{What: "JobSelect-v1, one Go process over the bridge, two in turn", Is: local.Rate / turns.Rate, Mark: 1.5,
+			Most: true},
 		{What: "JobSelect-v1, one Go process over the bridge, one batch", Is: local.Rate / jobs.Rate, Mark: 1.5, Most: true},
-		{What: "JobSelect-v1, one process and bare frames one after the other, over all of it sent", Is: limit / sent.Rate, Mark: 1.5, Most: true},
+		{What: "JobSelect-v1, one process and bare frames one after the other, over all of it sent", Is: limit / sent.Rate,
+			Mark: 1.5, Most: true},
 	}
 	return nil
 }

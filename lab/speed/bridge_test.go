@@ -40,8 +40,11 @@ func TestBridgeRowsComeFromTheProgram(t *testing.T) {
 	}
 	script := `[ "$1 $2" = "-m clustergym.bench" ] || exit 3` + "\n" +
 		row(rowAlone, "1", "12000") + row(rowTrivial, "64", "600000") + row(rowSync, "64", "100000") +
-		row(rowAsync, "64", "15000") + row(rowJobSelect, "64", "1e-3") + row(rowInTurn, "64", "1e-3") + row(rowSent, "64", "1e-3") + row(rowBare, "64", "2e-3")
-	cfg := Config{Groups: []string{"bridge"}, Quick: true, Trace: workload.DefaultTraceConfig(), Python: program(t, script)}
+		row(rowAsync, "64",
+			"15000") + row(rowJobSelect, "64", "1e-3") + row(rowInTurn, "64", "1e-3") + row(rowSent, "64", "1e-3") + row(rowBare,
+		"64", "2e-3")
+	cfg := Config{Groups: []string{"bridge"}, Quick: true, Trace: workload.DefaultTraceConfig(),
+		Python: program(t, script)}
 	r, err := Run(context.Background(), cfg, Hooks{Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -76,21 +79,25 @@ func TestWhatTheProgramOfBenchBridgeDoesWrongIsTold(t *testing.T) {
 		script, want string
 		mistake      bool
 	}{
-		"no package": {"echo \"ModuleNotFoundError: No module named 'clustergym'\" >&2; exit 1", "pip install './python[gymnasium]'", true},
-		"fails":      {"echo 'a traceback' >&2; echo 'KeyError: 3' >&2; exit 1", "KeyError: 3", false},
-		"tells":      {`echo '{"error":"ConnectionLost: gone"}'; exit 1`, "ConnectionLost: gone", false},
-		"not JSON":   {"echo hello", "want JSON", false},
-		"few rows":   {"exit 0", "another version", false},
+		"no package": {"echo \"ModuleNotFoundError: No module named 'clustergym'\" >&2; exit 1",
+			"pip install './python[gymnasium]'", true},
+		"fails":    {"echo 'a traceback' >&2; echo 'KeyError: 3' >&2; exit 1", "KeyError: 3", false},
+		"tells":    {`echo '{"error":"ConnectionLost: gone"}'; exit 1`, "ConnectionLost: gone", false},
+		"not JSON": {"echo hello", "want JSON", false},
+		"few rows": {"exit 0", "another version", false},
 	} {
-		cfg := Config{Groups: []string{"bridge"}, Quick: true, Trace: workload.DefaultTraceConfig(), Python: program(t, c.script)}
+		cfg := Config{Groups: []string{"bridge"}, Quick: true, Trace: workload.DefaultTraceConfig(),
+			Python: program(t, c.script)}
 		_, err := Run(context.Background(), cfg, Hooks{Now: time.Now})
 		var input *fault.Mistake
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.As(err, &input) != c.mistake {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 	}
-	cfg := Config{Groups: []string{"bridge"}, Quick: true, Trace: workload.DefaultTraceConfig(), Python: "/nonexistent/python"}
-	if _, err := Run(context.Background(), cfg, Hooks{Now: time.Now}); err == nil || !strings.Contains(err.Error(), "python") {
+	cfg := Config{Groups: []string{"bridge"}, Quick: true, Trace: workload.DefaultTraceConfig(),
+		Python: "/nonexistent/python"}
+	if _, err := Run(context.Background(), cfg, Hooks{Now: time.Now}); err == nil ||
+		!strings.Contains(err.Error(), "python") {
 		t.Errorf("error %v, want one that names python", err)
 	}
 }

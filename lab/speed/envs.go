@@ -80,7 +80,9 @@ func (b *bench) encoders(ctx context.Context) error {
 			return err
 		}
 		dst := make([]float32, e.Spec().ObsLen())
-		row := Row{Group: "encoders", What: fmt.Sprintf("images of %s, %d numbers, %s axis", jobselect.ID, len(dst), axis.name), Cluster: w.Cluster().Name, Unit: "observations/s"}
+		row := Row{Group: "encoders",
+			What: fmt.Sprintf("images of %s, %d numbers, %s axis", jobselect.ID, len(dst), axis.name), Cluster: w.Cluster().Name,
+			Unit: "observations/s"}
 		err = b.measure(ctx, row, func(context.Context) (int, error) {
 			for range 100 {
 				image.Encode(dst, e.State())
@@ -171,8 +173,8 @@ func (b *bench) envs(ctx context.Context) error {
 	return err
 }
 
-// The marks of environments that are stepped together follow from other rows: how much of the rate of one environment 64 of
-// them keep on one worker, and how many times the rate of one worker two reach.
+// The marks of environments that are stepped together follow from other rows: how much of the rate of one environment
+// 64 of them keep on one worker, and how many times the rate of one worker two reach.
 const (
 	markTogether = 0.9
 	markWorkers  = 1.7
@@ -186,7 +188,8 @@ func (b *bench) alone(ctx context.Context, w *arena.World, what string, mark flo
 	}
 	const some = 200
 	one := newWalk(e)
-	row := Row{Group: "envs", What: jobselect.ID + what, Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s", Mark: mark}
+	row := Row{Group: "envs", What: jobselect.ID + what, Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s",
+		Mark: mark}
 	err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
 		for range some {
 			if err := one.step(ctx); err != nil {
@@ -207,7 +210,8 @@ func (b *bench) lastRate() float64 {
 }
 
 // together measures rows environments that are stepped together and returns their rate.
-func (b *bench) together(ctx context.Context, w *arena.World, rows, workers int, mark float64) (rate float64, err error) {
+func (b *bench) together(ctx context.Context, w *arena.World, rows, workers int,
+	mark float64) (rate float64, err error) {
 	v, err := vec.Open(rows, workers, func() (env.Env, error) { return w.NewEnv(traces.Training, 1) })
 	if err != nil {
 		return 0, err
@@ -217,7 +221,8 @@ func (b *bench) together(ctx context.Context, w *arena.World, rows, workers int,
 		return 0, err
 	}
 	m := v.Spec().MaskLen()
-	row := Row{Group: "envs", What: fmt.Sprintf("%s, %d together, %s", jobselect.ID, rows, plain.Count(workers, "worker", "workers")), Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s", Mark: mark}
+	row := Row{Group: "envs", What: fmt.Sprintf("%s, %d together, %s", jobselect.ID, rows,
+		plain.Count(workers, "worker", "workers")), Cluster: w.Cluster().Name, Policy: "random", Unit: "steps/s", Mark: mark}
 	err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
 		const calls = 25
 		for range calls {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A row's work runs once to warm up, and then in rounds. In each round it runs again and again until this time has passed, at
-// least once. The best round counts.
+// A row's work runs once to warm up, and then in rounds. In each round it runs again and again until this time has
+// passed, at least once. The best round counts.
 const (
 	rounds     = 3
 	fullRound  = 500 * time.Millisecond
@@ -63,7 +63,8 @@ type round struct {
 }
 
 // round runs do until it has taken least in total, without the time of prepare, which may be nil.
-func (b *bench) round(ctx context.Context, least time.Duration, prepare func(ctx context.Context) error, do work) (r round, err error) {
+func (b *bench) round(ctx context.Context, least time.Duration, prepare func(ctx context.Context) error,
+	do work) (r round, err error) {
 	for r.runs == 0 || r.wall < least.Seconds() {
 		if prepare != nil {
 			if err := prepare(ctx); err != nil {
@@ -106,8 +107,8 @@ func (r *Row) fill(m round, before, after calibration) {
 	r.Walk = spent / n * (before.walk + after.walk) / 2
 }
 
-// calibration is the speed of two loops in steps per second of processor time. One works in registers, the other waits for
-// memory.
+// calibration is the speed of two loops in steps per second of processor time. One works in registers, the other waits
+// for memory.
 type calibration struct{ loop, walk float64 }
 
 const (
@@ -123,14 +124,15 @@ func (b *bench) prepare() {
 	}
 	b.walk = make([]uint32, walkLen)
 	fillWalk(b.walk)
-	for _, name := range []string{"steps of a loop of shifts and exclusive ors", "steps of a walk through 64 MiB in no order"} {
+	for _, name := range []string{"steps of a loop of shifts and exclusive ors",
+		"steps of a walk through 64 MiB in no order"} {
 		b.report.Calibration = append(b.report.Calibration, Row{Group: "calibration", What: name, Unit: "steps/s", Runs: 1})
 	}
 	b.calibrate()
 }
 
-// fillWalk makes a cycle through all places of walk, whose length is a power of 2. It uses a linear congruential generator of
-// full period (Hull and Dobell, SIAM Review 4, 1962), so that processors cannot predict the next place.
+// fillWalk makes a cycle through all places of walk, whose length is a power of 2. It uses a linear congruential
+// generator of full period (Hull and Dobell, SIAM Review 4, 1962), so that processors cannot predict the next place.
 func fillWalk(walk []uint32) {
 	for i := range walk {
 		walk[i] = (uint32(i)*1664525 + 1013904223) % uint32(len(walk))

@@ -10,8 +10,8 @@ import (
 	"clustergym/traces"
 )
 
-// placing measures placements alone. As in the experiments of the paper on FGD (Weng et al., USENIX ATC 2023), pods for 130 %
-// of the GPUs fill the empty nodes with GPUs of the cluster openb-1523.
+// placing measures placements alone. As in the experiments of the paper on FGD (Weng et al., USENIX ATC 2023), pods for
+// 130 % of the GPUs fill the empty nodes with GPUs of the cluster openb-1523.
 func (b *bench) placing(ctx context.Context) error {
 	spec, err := workload.ClusterSpec("openb-1523")
 	if err != nil {
@@ -39,7 +39,8 @@ func (b *bench) placing(ctx context.Context) error {
 		if f, ok := rule.(*cluster.FGD); ok {
 			f.SetClasses(cluster.Classes(pods))
 		}
-		row := Row{Group: "simulator", What: "pods like openb's until it is full", Jobs: len(pods), Cluster: gpuNodes.Name, Policy: k.placement, Unit: "pods/s", Mark: k.mark}
+		row := Row{Group: "simulator", What: "pods like openb's until it is full", Jobs: len(pods), Cluster: gpuNodes.Name,
+			Policy: k.placement, Unit: "pods/s", Mark: k.mark}
 		var gpus []cluster.GPU
 		err = b.measure(ctx, row, func(ctx context.Context) (int, error) {
 			c.Reset()
@@ -63,8 +64,8 @@ func (b *bench) placing(ctx context.Context) error {
 	return nil
 }
 
-// openbPods draws pods until they ask for share times c's GPUs. The numbers of GPUs are distributed as in the paper's Table 1.
-// Shares of a GPU and cores are made up in the same range, so that there are some hundred kinds of requests.
+// openbPods draws pods until they ask for share times c's GPUs. The numbers of GPUs are distributed as in the paper's
+// Table 1. Shares of a GPU and cores are made up in the same range, so that there are some hundred kinds of requests.
 func openbPods(c *cluster.Cluster, share float64) (pods []cluster.Request) {
 	r := rng.Stream(1, "bench/pods")
 	for milli := 0; ; {

@@ -10,14 +10,15 @@ import (
 	"clustergym/simulator/dag/synth"
 )
 
-// planning measures planners of task graphs and the evaluation of plans in tasks per second, on random graphs of mean degree 3
-// and processors of different speeds.
+// planning measures planners of task graphs and the evaluation of plans in tasks per second, on random graphs of mean
+// degree 3 and processors of different speeds.
 func (b *bench) planning(ctx context.Context) error {
 	for _, size := range [][2]int{{1000, 50}, {5000, 50}} {
 		n := b.size(size[0])
 		for _, links := range []string{"equal", "random"} {
 			src := rng.Stream(1, "bench/planning")
-			platform, err := synth.Platform(synth.PlatformConfig{GPUs: size[1], Speeds: "spread", Links: links, Bandwidth: 2000}, src)
+			platform, err := synth.Platform(synth.PlatformConfig{GPUs: size[1], Speeds: "spread", Links: links, Bandwidth: 2000},
+				src)
 			if err != nil {
 				return err
 			}
@@ -37,10 +38,12 @@ func (b *bench) planning(ctx context.Context) error {
 				mark float64
 				do   func()
 			}{
-				{"heft", 100_000, func() { p.HEFT(true) }}, {"peft", 0, func() { p.PEFT() }}, {"evaluation of a plan", 0, func() { e.Makespan(proc) }},
+				{"heft", 100_000, func() { p.HEFT(true) }}, {"peft", 0, func() { p.PEFT() }},
+				{"evaluation of a plan", 0, func() { e.Makespan(proc) }},
 			} {
 				row := Row{
-					Group: "planning", What: fmt.Sprintf("task graph of %d tasks, links %s", n, links), Cluster: fmt.Sprintf("pool:%d", size[1]),
+					Group: "planning", What: fmt.Sprintf("task graph of %d tasks, links %s", n,
+						links), Cluster: fmt.Sprintf("pool:%d", size[1]),
 					Policy: k.name, Unit: "tasks/s",
 				}
 				if size[0] == 1000 {

@@ -17,10 +17,11 @@ import (
 
 // QueueTiming is the cost of one job, from arrival to end, while a number of other jobs wait.
 type QueueTiming struct {
-	Policy  string    `json:"policy"`
-	Cluster string    `json:"cluster"`
-	Waiting []int     `json:"waiting"`
-	JobS    []float64 `json:"job_s"` // processor time of one job for each number in Waiting; wall time if the system does not report processor time
+	Policy  string `json:"policy"`
+	Cluster string `json:"cluster"`
+	Waiting []int  `json:"waiting"`
+	// processor time of one job for each number in Waiting; wall time if the system does not report processor time
+	JobS []float64 `json:"job_s"`
 }
 
 // queues measures how the cost of a job grows with the queue.
@@ -30,7 +31,8 @@ func (b *bench) queues(ctx context.Context) error {
 		lengths, jobs = lengths[:3], 1000
 	}
 	for _, k := range []struct{ cluster, policy string }{
-		{"64x8", "fifo+strict"}, {"64x8", "sjf+strict"}, {"pool:512", "fifo+strict"}, {"pool:512", "sjf+strict"}, {"pool:512", "fifo+skip"}, {"pool:512", "sjf+skip"},
+		{"64x8", "fifo+strict"}, {"64x8", "sjf+strict"}, {"pool:512", "fifo+strict"}, {"pool:512", "sjf+strict"},
+		{"pool:512", "fifo+skip"}, {"pool:512", "sjf+skip"},
 	} {
 		t := QueueTiming{Policy: k.policy, Cluster: k.cluster, Waiting: lengths}
 		for _, n := range lengths {
@@ -46,8 +48,8 @@ func (b *bench) queues(ctx context.Context) error {
 	return nil
 }
 
-// queue returns the cost of a job in seconds, averaged over jobs jobs while about waiting others wait. It is the best of some
-// rounds.
+// queue returns the cost of a job in seconds, averaged over jobs jobs while about waiting others wait. It is the best
+// of some rounds.
 func (b *bench) queue(ctx context.Context, on, policy string, waiting, jobs int) (float64, error) {
 	q, err := b.newQueue(on, policy, waiting)
 	if err != nil {
@@ -93,7 +95,8 @@ func (b *bench) newQueue(on, policy string, waiting int) (*stepwise, error) {
 		return nil, err
 	}
 	gpus := s.View().Cluster().GPUs()
-	if err := s.Reset(&steady{view: s.View(), waiting: waiting, rng: rng.Stream(1, "bench/queue"), gap: 1.2 * meanArea / float64(gpus)}); err != nil {
+	if err := s.Reset(&steady{view: s.View(), waiting: waiting, rng: rng.Stream(1, "bench/queue"),
+		gap: 1.2 * meanArea / float64(gpus)}); err != nil {
 		return nil, err
 	}
 	h.Reset(s.View())
@@ -132,8 +135,8 @@ func (p *stepwise) until(ctx context.Context, jobs int) error {
 	return nil
 }
 
-// steady is an endless stream of jobs of 1 to 8 GPUs. The jobs that are to wait arrive first, all at once. The others follow
-// one by one, slightly slower than the cluster can serve them, or much faster while too few wait.
+// steady is an endless stream of jobs of 1 to 8 GPUs. The jobs that are to wait arrive first, all at once. The others
+// follow one by one, slightly slower than the cluster can serve them, or much faster while too few wait.
 type steady struct {
 	view    *sim.View
 	waiting int
@@ -157,6 +160,7 @@ func (s *steady) Next(j *traces.Job) error {
 	}
 	s.n++
 	work := time.Duration(1 + 1000*s.rng.ExpFloat64()*float64(time.Second))
-	*j = traces.Job{ID: "job", Submit: time.Duration(s.at * float64(time.Second)), Work: work, GPUs: 1 << s.rng.IntN(4), GPUMilli: 1000}
+	*j = traces.Job{ID: "job", Submit: time.Duration(s.at * float64(time.Second)), Work: work, GPUs: 1 << s.rng.IntN(4),
+		GPUMilli: 1000}
 	return nil
 }

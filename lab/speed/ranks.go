@@ -24,7 +24,8 @@ import (
 	"clustergym/internal/texttable"
 )
 
-// RanksRow is how long processes on this machine take to sum a vector of float32, over loopback: the best of three rounds.
+// RanksRow is how long processes on this machine take to sum a vector of float32, over loopback: the best of three
+// rounds.
 type RanksRow struct {
 	Ranks  int     `json:"ranks"`
 	Floats int     `json:"floats"`
@@ -65,9 +66,10 @@ type sumTimes struct {
 	Version string  `json:"version"`
 }
 
-// Rank is the process of a rank that is measured: it sums vectors with the others and, as rank 0, writes their address, then how
-// long it took.
-func Rank(ctx context.Context, rank, world int, rendezvous string, quick bool, now func() time.Time, w io.Writer) error {
+// Rank is the process of a rank that is measured: it sums vectors with the others and, as rank 0, writes their address,
+// then how long it took.
+func Rank(ctx context.Context, rank, world int, rendezvous string, quick bool, now func() time.Time,
+	w io.Writer) error {
 	cfg := ranks.DefaultConfig()
 	cfg.Rank, cfg.World, cfg.Rendezvous = rank, world, rendezvous
 	cfg.Listening = func(addr string) error {
@@ -113,7 +115,8 @@ func sums(g *ranks.Group, quick bool, now func() time.Time, w io.Writer) error {
 			continue
 		}
 		slices.Sort(took)
-		if err := json.NewEncoder(w).Encode(sumTimes{Floats: s[0], P50: took[len(took)/2], P90: took[len(took)*9/10]}); err != nil {
+		if err := json.NewEncoder(w).Encode(sumTimes{Floats: s[0], P50: took[len(took)/2], P90: took[len(took)*9/10]}); err !=
+			nil {
 			return err
 		}
 	}
@@ -182,7 +185,8 @@ func (b *bench) ourRanks(ctx context.Context, world int) ([]sumTimes, error) {
 		return nil, errors.New("bench: ranks need a program to start")
 	}
 	at := "127.0.0.1:0"
-	return b.group(world, func(k int) *exec.Cmd { return b.hooks.Rank(ctx, k, world, at, b.cfg.Quick) }, func(line string) { at = line })
+	return b.group(world, func(k int) *exec.Cmd { return b.hooks.Rank(ctx, k, world, at, b.cfg.Quick) },
+		func(line string) { at = line })
 }
 
 // glooRanks is ourRanks with gloo.
@@ -205,8 +209,8 @@ func (b *bench) glooRanks(ctx context.Context, script string, world int) ([]sumT
 	}, nil)
 }
 
-// group starts a process for every rank and returns what rank 0 prints. If first is not nil, the others start once it was given
-// rank 0's first line.
+// group starts a process for every rank and returns what rank 0 prints. If first is not nil, the others start once it
+// was given rank 0's first line.
 func (b *bench) group(world int, start func(k int) *exec.Cmd, first func(line string)) (list []sumTimes, err error) {
 	var (
 		all   sync.WaitGroup

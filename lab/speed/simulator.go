@@ -32,7 +32,8 @@ func (b *bench) simulator(ctx context.Context) error {
 			{"fifo+strict", "", 2_000_000}, {"sjf+strict", "", 2_000_000}, {"sjf+skip", "", 0}, {"fifo+commit", "", 0},
 		}},
 		{"64x8", "Philly jobs, load 0.8", sim.EstimateExact, jobsOf("philly", 512, 0.8), []policyCase{
-			{"fifo+strict", "best-fit", 500_000}, {"sjf+skip", "best-fit", 0}, {"srtf+skip", "best-fit", 100_000}, {"las+skip", "best-fit", 0},
+			{"fifo+strict", "best-fit", 500_000}, {"sjf+skip", "best-fit", 0}, {"srtf+skip", "best-fit", 100_000},
+			{"las+skip", "best-fit", 0},
 		}},
 		{"pool:100", "HPC jobs like KTH-SP2's, load 0.7", sim.EstimateTrace, jobsOf("hpc", 100, 0.7), []policyCase{
 			{"fifo+strict+easy", "", 100_000}, {"fifo+strict+conservative", "", 0},
@@ -104,7 +105,8 @@ func (b *bench) recorded(ctx context.Context) error {
 }
 
 // play measures how fast jobs are simulated on one cluster under several policies.
-func (b *bench) play(ctx context.Context, what, on string, known sim.EstimateMode, jobs []traces.Job, cases []policyCase) error {
+func (b *bench) play(ctx context.Context, what, on string, known sim.EstimateMode, jobs []traces.Job,
+	cases []policyCase) error {
 	spec, err := workload.ClusterSpec(on)
 	if err != nil {
 		return err
@@ -131,7 +133,8 @@ func (b *bench) play(ctx context.Context, what, on string, known sim.EstimateMod
 		if err != nil {
 			return err
 		}
-		row := Row{Group: "simulator", What: what, Jobs: len(jobs), Cluster: on, Policy: h.Name(), Unit: "jobs/s", Mark: k.mark}
+		row := Row{Group: "simulator", What: what, Jobs: len(jobs), Cluster: on, Policy: h.Name(), Unit: "jobs/s",
+			Mark: k.mark}
 		if k.placement != "" {
 			row.Policy += ", " + k.placement
 		}
@@ -167,8 +170,8 @@ func jobsOf(profile string, gpus int, load float64) func(n int) ([]traces.Job, e
 	return loaded(cfg, gpus, load)
 }
 
-// loaded returns a generator of n jobs of a profile that ask for the share load of the GPUs' time until the last submit. It
-// generates jobs at the profile's rate and then stretches their submits.
+// loaded returns a generator of n jobs of a profile that ask for the share load of the GPUs' time until the last
+// submit. It generates jobs at the profile's rate and then stretches their submits.
 func loaded(cfg synth.Config, gpus int, load float64) func(n int) ([]traces.Job, error) {
 	return func(n int) ([]traces.Job, error) {
 		cfg.Jobs = n

@@ -14,16 +14,16 @@ import (
 	"clustergym/traces/synth"
 )
 
-// The long row has as many jobs as the largest logs of this kind, on 256 processors at a load of 0.87. The target is three
-// minutes and 2 GiB.
+// The long row has as many jobs as the largest logs of this kind, on 256 processors at a load of 0.87. The target is
+// three minutes and 2 GiB.
 const (
 	longJobs  = 11_500_000
 	longProcs = 256
 	longMark  = longJobs / 180.
 )
 
-// streaming measures the simulation of a log that is read from a compressed file meanwhile, under FCFS with EASY. There is no
-// calibration before it, because its memory would be counted.
+// streaming measures the simulation of a log that is read from a compressed file meanwhile, under FCFS with EASY. There
+// is no calibration before it, because its memory would be counted.
 func (b *bench) streaming(ctx context.Context) error {
 	dir, err := b.hooks.Dir()
 	if err != nil {
@@ -42,10 +42,12 @@ func (b *bench) streaming(ctx context.Context) error {
 	}
 	cfg := simulate.DefaultConfig()
 	cfg.Trace.File, cfg.Trace.Format, cfg.Stream = path, workload.FormatSWF, "on"
-	cfg.Cluster, cfg.Policies, cfg.Policy.Estimates.Mode = fmt.Sprintf("swf-%d", longProcs), []string{"fifo+strict+easy"}, sim.EstimateTrace
+	cfg.Cluster, cfg.Policies, cfg.Policy.Estimates.Mode = fmt.Sprintf("swf-%d",
+		longProcs), []string{"fifo+strict+easy"}, sim.EstimateTrace
 	row := Row{
-		Group: "simulator", What: "HPC jobs, load 0.87, read from a file meanwhile", Jobs: gen.Jobs, Cluster: cfg.Cluster, Policy: cfg.Policies[0],
-		Unit: "jobs/s", Mark: longMark,
+		Group: "simulator", What: "HPC jobs, load 0.87, read from a file meanwhile", Jobs: gen.Jobs, Cluster: cfg.Cluster,
+		Policy: cfg.Policies[0],
+		Unit:   "jobs/s", Mark: longMark,
 	}
 	b.say(row.name())
 	r, err := b.round(ctx, time.Nanosecond, nil, func(ctx context.Context) (int, error) {

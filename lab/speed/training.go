@@ -18,8 +18,9 @@ import (
 	"clustergym/nets/model"
 )
 
-// training measures PPO and double DQN on JobSelect-v1: updates alone in samples per second, and whole trainings in environment
-// steps per second. One network is that of the preset quickstart-exact, the other has two dense layers of 64.
+// training measures PPO and double DQN on JobSelect-v1: updates alone in samples per second, and whole trainings in
+// environment steps per second. One network is that of the preset quickstart-exact, the other has two dense layers of
+// 64.
 func (b *bench) training(ctx context.Context) error {
 	for _, agent := range []string{"ppo", "ddqn"} {
 		for _, net := range []string{"cnn", "mlp"} {
@@ -63,12 +64,14 @@ func (b *bench) trained(ctx context.Context, cfg *config.Config, net string, all
 	}
 	row := Row{
 		Group: "training", What: fmt.Sprintf("%s, %s, updates alone", jobselect.ID, net), Cluster: cfg.Cluster,
-		Policy: fmt.Sprintf("%s, %s", cfg.Agent, plain.Count(b.report.Machine.Processors, "worker", "workers")), Unit: "samples/s",
+		Policy: fmt.Sprintf("%s, %s", cfg.Agent,
+			plain.Count(b.report.Machine.Processors, "worker", "workers")), Unit: "samples/s",
 	}
 	if !all {
-		return b.measureAfter(ctx, row, func(ctx context.Context) error { return p.collect(ctx) }, func(ctx context.Context) (int, error) {
-			return p.learn(ctx)
-		})
+		return b.measureAfter(ctx, row, func(ctx context.Context) error { return p.collect(ctx) },
+			func(ctx context.Context) (int, error) {
+				return p.learn(ctx)
+			})
 	}
 	row.What, row.Unit = fmt.Sprintf("%s, %s, training in all", jobselect.ID, net), "steps/s"
 	return b.measure(ctx, row, func(ctx context.Context) (int, error) {
@@ -105,7 +108,8 @@ func newPractice(cfg *config.Config, workers int) (*practice, error) {
 		return nil, err
 	}
 	p := &practice{
-		cfg: cfg, vec: v, cur: env.NewBatch(v.Spec(), v.Len()), next: env.NewBatch(v.Spec(), v.Len()), actions: env.NewActions(v.Spec(), v.Len()),
+		cfg: cfg, vec: v, cur: env.NewBatch(v.Spec(),
+			v.Len()), next: env.NewBatch(v.Spec(), v.Len()), actions: env.NewActions(v.Spec(), v.Len()),
 	}
 	for i := range v.Len() {
 		p.src = append(p.src, rng.Stream(cfg.Seed, fmt.Sprintf("bench/act/%d", i)))
@@ -138,7 +142,8 @@ func (p *practice) collect(ctx context.Context) error {
 	return nil
 }
 
-// learn makes the updates that are due. It returns the number of samples, counting a sample once for each gradient step.
+// learn makes the updates that are due. It returns the number of samples, counting a sample once for each gradient
+// step.
 func (p *practice) learn(ctx context.Context) (samples int, err error) {
 	stats, err := p.agent.Learn(ctx)
 	if err != nil {

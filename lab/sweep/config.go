@@ -47,13 +47,15 @@ func Default() Config {
 
 // fixed are the keys that a space cannot have, with reasons.
 var fixed = map[string]string{
-	"name": "trials are numbered", "seed": "see seeds", "kernels": "it changes last bits only", "train.steps": "it is the budget of all trials: see set",
+	"name": "trials are numbered", "seed": "see seeds", "kernels": "it changes last bits only",
+	"train.steps": "it is the budget of all trials: see set",
 }
 
 // Validate reports every fault that can be seen without the base.
 func (c *Config) Validate() error {
 	var l fault.List
-	l.Add(c.Name != "" && !strings.ContainsAny(c.Name, `/\ `), "name", c.Name, "a word that can be part of a folder's name")
+	l.Add(c.Name != "" && !strings.ContainsAny(c.Name, `/\ `), "name", c.Name,
+		"a word that can be part of a folder's name")
 	l.Add(c.Base != "", "base", c.Base, "a preset or a YAML file")
 	l.Add(c.Trials >= 1 && c.Trials <= 10_000, "trials", c.Trials, "1 to 10000")
 	l.Add(c.Seeds >= 1 && c.Seeds <= run.MaxSeeds, "seeds", c.Seeds, fmt.Sprintf("1 to %d", run.MaxSeeds))
@@ -71,7 +73,8 @@ func (c *Config) Validate() error {
 			l.Join("space."+key, err)
 		} else {
 			list, isList := c.Space[key].([]any)
-			l.Add(isList && len(list) > 0, "space."+key, c.Space[key], "a list of values, {min: A, max: B} or {min: A, max: B, log: true}")
+			l.Add(isList && len(list) > 0, "space."+key, c.Space[key],
+				"a list of values, {min: A, max: B} or {min: A, max: B, log: true}")
 		}
 	}
 	return l.Err()

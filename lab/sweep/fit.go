@@ -10,10 +10,11 @@ import (
 	"clustergym/lab/config"
 )
 
-// Fit applies c.Set to base and, if it names a trace or a cluster, sets the sizes that neither given nor c names to those
-// that follow from them (arena.Fit); it says which. Where trials differ in workload, cluster or environment, sizes stay as they
-// are.
-func (c *Config) Fit(ctx context.Context, base *config.Config, given config.Given, say func(format string, args ...any)) error {
+// Fit applies c.Set to base and, if it names a trace or a cluster, sets the sizes that neither given nor c names to
+// those that follow from them (arena.Fit); it says which. Where trials differ in workload, cluster or environment,
+// sizes stay as they are.
+func (c *Config) Fit(ctx context.Context, base *config.Config, given config.Given,
+	say func(format string, args ...any)) error {
 	set := config.Given{}
 	fitted := *base
 	for _, kv := range c.Set {
@@ -25,7 +26,8 @@ func (c *Config) Fit(ctx context.Context, base *config.Config, given config.Give
 		return nil
 	}
 	for key := range c.Space {
-		if section, _, _ := strings.Cut(key, "."); section == "trace" || section == "cluster" || key == "env" || key == "env.id" {
+		if section, _, _ := strings.Cut(key, "."); section == "trace" || section == "cluster" || key == "env" ||
+			key == "env.id" {
 			return nil
 		}
 		set[key] = true

@@ -18,7 +18,8 @@ func tinyProblem() config.Config {
 	c.Name = "tiny"
 	c.PPO.Steps, c.PPO.Epochs, c.PPO.Minibatches = 32, 2, 2
 	c.PPO.Network.Hidden = []int{16}
-	c.Train.Steps, c.Train.Envs, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery, c.Train.Keep = 800, 4, 250, 300, 400, 0
+	c.Train.Steps, c.Train.Envs, c.Train.LogEvery, c.Train.EvalEvery, c.Train.CheckpointEvery, c.Train.Keep = 800, 4, 250,
+		300, 400, 0
 	c.Eval.Episodes, c.Eval.Validation = 6, 3
 	return c
 }

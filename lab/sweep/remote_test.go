@@ -23,26 +23,30 @@ func TestTrialsOnWorkersAreThoseOfOneMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	got, err := Run(t.Context(), cfg, base, Options{Dir: away, Workers: 1, Queue: func(ctx context.Context) (*workqueue.Coordinator, error) {
-		q, err := workqueue.Listen(ctx, workqueue.Options{
-			Listen: "127.0.0.1:0", Dir: filepath.Join(away, "queue"), Job: "test", Token: testToken, Build: "test", Workers: 1, Here: 1,
-		})
-		if err != nil {
-			return nil, err
-		}
-		for range 2 {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
-				if err := workqueue.Work(t.Context(), workqueue.WorkOptions{
-					URL: q.URL(), Token: testToken, Build: "test", Dir: t.TempDir(), Handlers: map[string]workqueue.Handler{run.TrainKind: run.TrainHandler()},
-				}); err != nil {
-					t.Error(err)
-				}
-			}()
-		}
-		return q, nil
-	}})
+	got,
+		err := Run(t.Context(), cfg, base,
+		Options{Dir: away, Workers: 1, Queue: func(ctx context.Context) (*workqueue.Coordinator, error) {
+			q, err := workqueue.Listen(ctx, workqueue.Options{
+				Listen: "127.0.0.1:0", Dir: filepath.Join(away,
+					"queue"), Job: "test", Token: testToken, Build: "test", Workers: 1, Here: 1,
+			})
+			if err != nil {
+				return nil, err
+			}
+			for range 2 {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					if err := workqueue.Work(t.Context(), workqueue.WorkOptions{
+						URL: q.URL(), Token: testToken, Build: "test", Dir: t.TempDir(),
+						Handlers: map[string]workqueue.Handler{run.TrainKind: run.TrainHandler()},
+					}); err != nil {
+						t.Error(err)
+					}
+				}()
+			}
+			return q, nil
+		}})
 	wg.Wait()
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 	if r.Higher {
 		better = "higher is better"
 	}
-	_, err := fmt.Fprintf(w, "\nScore: %s of the best checkpoint up to the steps, IQM over %s; %s.\nThe best trial's runs: %s\n",
+	_, err := fmt.Fprintf(w,
+		"\nScore: %s of the best checkpoint up to the steps, IQM over %s; %s.\nThe best trial's runs: %s\n",
 		r.Metric, plain.Count(len(r.Best), "seed", "seeds"), better, strings.Join(r.Best, " "))
 	return err
 }

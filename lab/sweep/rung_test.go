@@ -15,7 +15,8 @@ func TestSweepNamesTheRung(t *testing.T) {
 	}
 	for _, c := range []struct{ space, header, estimates, rung string }{
 		{"space: {ppo.epochs: [2, 4]}", "estimates: history (causal)\n\n", "history", "causal"},
-		{"space: {env.estimates: [none, exact]}", "estimates: see env.estimates; only trials with the same can be compared\n\n", "", ""},
+		{"space: {env.estimates: [none, exact]}",
+			"estimates: see env.estimates; only trials with the same can be compared\n\n", "", ""},
 	} {
 		cfg := sweepOf(t, c.space+"\ntrials: 6\n")
 		s := &sweep{cfg: cfg, rungs: []int64{100}, lines: map[[2]int]TrialLine{}}
@@ -25,7 +26,8 @@ func TestSweepNamesTheRung(t *testing.T) {
 		}
 		score := 2.5
 		for i := range s.trials {
-			s.lines[[2]int{i, 0}] = TrialLine{Trial: i, Set: s.trials[i].set, Metric: "validation/jct_s geometric mean", Score: &score}
+			s.lines[[2]int{i, 0}] = TrialLine{Trial: i, Set: s.trials[i].set, Metric: "validation/jct_s geometric mean",
+				Score: &score}
 		}
 		r, err := s.report()
 		if err != nil {

@@ -241,7 +241,8 @@ func (s *sweep) read(name string) error {
 		if text[len(text)-1] != '\n' {
 			break
 		}
-		if err := json.Unmarshal(text, &l); err != nil || l.Trial < 0 || l.Trial >= len(s.trials) || l.Rung < 0 || l.Rung >= len(s.rungs) {
+		if err := json.Unmarshal(text, &l); err != nil || l.Trial < 0 || l.Trial >= len(s.trials) || l.Rung < 0 ||
+			l.Rung >= len(s.rungs) {
 			return fault.Mistakef("%s:%d: no line of this sweep; remove it to go on", name, row)
 		}
 		if had, has := jsonOf(l.Set), jsonOf(s.trials[l.Trial].set); had != has || l.Steps != s.rungs[l.Rung] {
@@ -365,11 +366,12 @@ func (s *sweep) write(l TrialLine) error {
 	return s.file.Sync()
 }
 
-// sort puts the lines in order of rungs and trials. They were written in the order in which trials ended, which depends on the
-// machines.
+// sort puts the lines in order of rungs and trials. They were written in the order in which trials ended, which depends
+// on the machines.
 func (s *sweep) sort() error {
 	var all []byte
-	for _, key := range slices.SortedFunc(maps.Keys(s.lines), func(a, b [2]int) int { return cmp.Or(a[1]-b[1], a[0]-b[0]) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(s.lines),
+		func(a, b [2]int) int { return cmp.Or(a[1]-b[1], a[0]-b[0]) }) {
 		b, err := json.Marshal(s.lines[key])
 		if err != nil {
 			return err
@@ -396,7 +398,8 @@ func (s *sweep) trialDir(t int) string { return filepath.Join(s.opt.Dir, fmt.Spr
 func (s *sweep) train(ctx context.Context, t, seed int, until int64, workers int) (*run.TrainResult, error) {
 	cfg := s.trials[t].cfg
 	cfg.Seed += uint64(seed)
-	opt := run.TrainOptions{RunDir: run.SeedDir(s.trialDir(t), cfg.Seed), Workers: workers, World: s.world, Until: until, NoEval: true, Tags: "sb3", Now: s.opt.Now}
+	opt := run.TrainOptions{RunDir: run.SeedDir(s.trialDir(t), cfg.Seed), Workers: workers, World: s.world, Until: until,
+		NoEval: true, Tags: "sb3", Now: s.opt.Now}
 	_, err := os.Stat(filepath.Join(opt.RunDir, rundir.ConfigFile))
 	opt.Resume = err == nil
 	return run.TrainOn(ctx, s.queue, fmt.Sprintf("trial %d seed %d to step %d", t, cfg.Seed, until), cfg, opt)
@@ -467,7 +470,8 @@ func In(dir string) bool {
 	return err == nil
 }
 
-// Lines returns the whole lines of trials.jsonl in the folder of a sweep, none if no trial has ended. The sweep may be going on.
+// Lines returns the whole lines of trials.jsonl in the folder of a sweep, none if no trial has ended. The sweep may be
+// going on.
 func Lines(dir string) ([]TrialLine, error) {
 	data, err := ordinary.Read(filepath.Join(dir, trialsFile), ordinary.Document)
 	if errors.Is(err, fs.ErrNotExist) {

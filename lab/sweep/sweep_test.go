@@ -134,7 +134,8 @@ func TestSweepHalvesResumesAndPausesWithoutATrace(t *testing.T) {
 	if lines, err := Lines(straight); err != nil || len(lines) != cfg.Results() {
 		t.Errorf("%d results, error %v, want %d", len(lines), err, cfg.Results())
 	}
-	if len(want.Trials) != 4 || !slices.Equal(want.Rungs, []int64{200, 400}) || want.Metric != rundir.BestReturn || !want.Higher {
+	if len(want.Trials) != 4 || !slices.Equal(want.Rungs, []int64{200, 400}) || want.Metric != rundir.BestReturn ||
+		!want.Higher {
 		t.Fatalf("the report is %+v", want)
 	}
 	for i, l := range want.Trials {
@@ -151,7 +152,8 @@ func TestSweepHalvesResumesAndPausesWithoutATrace(t *testing.T) {
 		t.Fatalf("the winner's configuration is %+v (%v), want %v", alone, err, winner.Set)
 	}
 	straightRun := filepath.Join(t.TempDir(), "seed-2")
-	if _, err := run.Train(t.Context(), alone, run.TrainOptions{RunDir: straightRun, Workers: 1, NoEval: true}); err != nil {
+	if _, err := run.Train(t.Context(), alone, run.TrainOptions{RunDir: straightRun, Workers: 1, NoEval: true}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if weights(t, want.Best[1]) != weights(t, straightRun) {
@@ -181,7 +183,8 @@ func TestSweepHalvesResumesAndPausesWithoutATrace(t *testing.T) {
 		t.Errorf("resumed, the trials are\n%s (%v), want\n%s", jsonOf(got), err, jsonOf(want))
 	}
 	var text strings.Builder
-	if err := got.WriteTable(&text); err != nil || !strings.Contains(text.String(), "ppo.network.hidden") || !strings.Contains(text.String(), "higher is better") {
+	if err := got.WriteTable(&text); err != nil || !strings.Contains(text.String(), "ppo.network.hidden") ||
+		!strings.Contains(text.String(), "higher is better") {
 		t.Errorf("the table is\n%s(%v)", text.String(), err)
 	}
 
@@ -205,7 +208,8 @@ func TestTrialsThatFailAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, l := range r.Trials {
-		if failed := l.Set["ppo.minibatches"] == 1000; failed != (l.Score == nil) || failed != strings.Contains(l.Error, "1000 minibatches") {
+		if failed := l.Set["ppo.minibatches"] == 1000; failed != (l.Score == nil) ||
+			failed != strings.Contains(l.Error, "1000 minibatches") {
 			t.Errorf("place %d: %+v", i, l)
 		}
 	}

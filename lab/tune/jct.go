@@ -8,7 +8,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// jct adds up the JCTs of a window's counted jobs. Its mean is that of metrics.Summary bit for bit, at a tenth of the cost.
+// jct adds up the JCTs of a window's counted jobs. Its mean is that of metrics.Summary bit for bit, at a tenth of the
+// cost.
 type jct struct {
 	env     sched.Arena
 	seconds int64

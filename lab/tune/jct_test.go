@@ -54,7 +54,8 @@ func TestMeanJCTIsThatOfTheMetrics(t *testing.T) {
 				t.Fatal(err)
 			}
 			if want := all.Summary(0, 0); want.Finished != 48 || sum.jobs != 48 || sum.mean() != want.JCT.Mean {
-				t.Errorf("%v window of seed %d: mean %v of %d jobs, want %v of %d", part, seed, sum.mean(), sum.jobs, want.JCT.Mean, want.Finished)
+				t.Errorf("%v window of seed %d: mean %v of %d jobs, want %v of %d", part, seed, sum.mean(), sum.jobs, want.JCT.Mean,
+					want.Finished)
 			}
 		}
 	}

@@ -18,8 +18,8 @@ import (
 // stateFile says how far the search of a folder is.
 const stateFile = "search.json"
 
-// saved is what stateFile holds. Config, Settings and Origin, which has hashes of the files that were read, say what was searched;
-// generations may be added to it.
+// saved is what stateFile holds. Config, Settings and Origin, which has hashes of the files that were read, say what
+// was searched; generations may be added to it.
 type saved struct {
 	Config   string            `json:"config"`
 	Settings Settings          `json:"settings"`
@@ -53,7 +53,9 @@ func (t *tuner) resume() (*point, error) {
 	}
 	var s saved
 	if err := json.Unmarshal(b, &s); err != nil || s.Point == nil || !s.Point.of(len(families[t.policy].names)) {
-		return nil, fault.Mistakef("%s: it is damaged, so the search cannot go on; remove it to begin anew, or name another folder", name)
+		return nil,
+			fault.Mistakef("%s: it is damaged, so the search cannot go on; remove it to begin anew, or name another folder",
+				name)
 	}
 	want, err := t.identity()
 	if err != nil {
@@ -61,12 +63,18 @@ func (t *tuner) resume() (*point, error) {
 	}
 	switch {
 	case s.Config != want.Config:
-		return nil, fault.Mistakef("%s: the folder holds a search with another configuration; name another folder, or remove it", name)
+		return nil,
+			fault.Mistakef("%s: the folder holds a search with another configuration; name another folder, or remove it", name)
 	case !reflect.DeepEqual(s.Settings, want.Settings):
-		return nil, fault.Mistakef("%s: the folder holds a search with population %d, windows %d, every %d, seed %d and only %v; give the same, or name another folder",
-			name, s.Settings.Population, s.Settings.Windows, s.Settings.Every, s.Settings.Seed, s.Settings.Only)
+		return nil,
+			fault.Mistakef(
+				"%s: the folder holds a search with population %d, windows %d, every %d, seed %d and only %v; give the same, or "+
+					"name another folder",
+				name, s.Settings.Population, s.Settings.Windows, s.Settings.Every, s.Settings.Seed, s.Settings.Only)
 	case s.Point.Generation > t.opt.Generations:
-		return nil, fault.Mistakef("%s: the search in this folder has had %d generations; want %s %d or more, or another folder", name, s.Point.Generation, fault.Key("generations"), s.Point.Generation)
+		return nil,
+			fault.Mistakef("%s: the search in this folder has had %d generations; want %s %d or more, or another folder", name,
+				s.Point.Generation, fault.Key("generations"), s.Point.Generation)
 	}
 	return s.Point, t.world.Same(s.Origin, t.opt.Dir)
 }

@@ -21,8 +21,8 @@ import (
 	"clustergym/traces"
 )
 
-// Baselines returns the rules that weights are compared with. By the JCT of the last, the reference, the JCT of a window is divided, so that no window
-// decides.
+// Baselines returns the rules that weights are compared with. By the JCT of the last, the reference, the JCT of a
+// window is divided, so that no window decides.
 func (w *Weights) Baselines() []string { return families[w.Policy].baselines }
 
 // Reference returns the last of Baselines.
@@ -83,7 +83,8 @@ type Report struct {
 	Generations int `json:"generations"`
 	// Windows is the number of validation windows.
 	Windows int `json:"validation_windows"`
-	// Start, Best and Rules are mean JCTs on the validation windows, in seconds: of the weights at the beginning, of the result, and of rules by name.
+	// Start, Best and Rules are mean JCTs on the validation windows, in seconds: of the weights at the beginning, of the
+	// result, and of rules by name.
 	Start float64            `json:"start"`
 	Best  float64            `json:"best"`
 	Rules map[string]float64 `json:"rules"`
@@ -94,7 +95,8 @@ type Report struct {
 
 // method returns how the distribution of weights moves: to the best quarter.
 func (s *Settings) method() cem.Search {
-	return cem.Search{Population: s.Population, Elite: max(2, s.Population/4), MeanStep: 0.5, DeviationStep: 0.3, Least: 0.02}
+	return cem.Search{Population: s.Population, Elite: max(2, s.Population/4), MeanStep: 0.5, DeviationStep: 0.3,
+		Least: 0.02}
 }
 
 // spread is the deviation of a weight in the first generation, in units of scale.
@@ -121,9 +123,9 @@ type tuner struct {
 	jobs   float64
 }
 
-// Run looks for weights of hold with which the workload, cluster and environment of cfg have the least mean JCT, or of index where running jobs can be
-// stopped. It begins with those of cfg.Eval, or else with the default ones, and returns the weights that are best on the validation windows, those at the
-// beginning included. Test windows are not played.
+// Run looks for weights of hold with which the workload, cluster and environment of cfg have the least mean JCT, or of
+// index where running jobs can be stopped. It begins with those of cfg.Eval, or else with the default ones, and returns
+// the weights that are best on the validation windows, those at the beginning included. Test windows are not played.
 func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report, error) {
 	var none Weights
 	if err := opt.Check(Fits(&cfg)); err != nil {
@@ -136,7 +138,8 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 	if err != nil {
 		return none, nil, err
 	}
-	t := &tuner{policy: start.Policy, cfg: &cfg, world: opt.World, opt: &opt, envs: map[traces.Part]*par.Local[sched.Arena]{}}
+	t := &tuner{policy: start.Policy, cfg: &cfg, world: opt.World, opt: &opt,
+		envs: map[traces.Part]*par.Local[sched.Arena]{}}
 	if t.world == nil {
 		if t.world, err = arena.NewWorldContext(ctx, &cfg); err != nil {
 			return none, nil, err
@@ -148,7 +151,8 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 		return none, nil, err
 	}
 	for i := range n {
-		t.valid = append(t.valid, env.Episode{Seed: env.EpisodeSeed(rng.At(opt.Seed, rng.Hash("tune/validation")), i), Window: i})
+		t.valid = append(t.valid,
+			env.Episode{Seed: env.EpisodeSeed(rng.At(opt.Seed, rng.Hash("tune/validation")), i), Window: i})
 	}
 	rules := map[string]float64{}
 	for _, name := range start.Baselines() {
@@ -168,7 +172,8 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 	}
 	ref := rules[start.Reference()]
 	return of(t.policy, p.Best), &Report{
-		Generations: p.Generation, Windows: n, Start: p.Start * ref, Best: p.Ratio * ref, Rules: rules, At: p.At, Jobs: t.jobs / 1e6,
+		Generations: p.Generation, Windows: n, Start: p.Start * ref, Best: p.Ratio * ref, Rules: rules, At: p.At,
+		Jobs: t.jobs / 1e6,
 	}, nil
 }
 
@@ -181,7 +186,8 @@ func Able(cfg *config.Config) error {
 // begin returns the weights at which the search begins.
 func begin(cfg *config.Config) (Weights, error) {
 	if d := cfg.Descriptor(); d == nil || !d.Simulated() {
-		return Weights{}, fault.Mistakef("%s has no simulator to play hold on; want a scheduling environment such as JobSelect-v1", cfg.Env.ID)
+		return Weights{},
+			fault.Mistakef("%s has no simulator to play hold on; want a scheduling environment such as JobSelect-v1", cfg.Env.ID)
 	}
 	policy := Fits(cfg)
 	r, err := cfg.Rival(policy)
@@ -303,7 +309,8 @@ func (t *tuner) with(w []float64) schedulers.Config {
 const chunk = 25
 
 // play returns the mean JCT of each policy on each episode, in seconds.
-func (t *tuner) play(ctx context.Context, part traces.Part, policies []schedulers.Config, eps []env.Episode) ([][]float64, error) {
+func (t *tuner) play(ctx context.Context, part traces.Part, policies []schedulers.Config,
+	eps []env.Episode) ([][]float64, error) {
 	out := make([][]float64, len(policies))
 	for i := range out {
 		out[i] = make([]float64, len(eps))

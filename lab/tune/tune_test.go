@@ -48,12 +48,14 @@ func search(t *testing.T, cfg config.Config, opt tune.Options) (tuned.Hold, *tun
 	return h.Hold, r
 }
 
-// The result follows from the seed, for any number of workers, and is never worse on validation than the weights at the beginning.
+// The result follows from the seed, for any number of workers, and is never worse on validation than the weights at the
+// beginning.
 func TestTheSameSeedFindsTheSameWeights(t *testing.T) {
 	for _, estimates := range []string{"exact", "history"} {
 		cfg := run(t, "env.estimates="+estimates)
 		want, about := search(t, cfg, tune.Options{Settings: small(6), Workers: 1})
-		if got, again := search(t, cfg, tune.Options{Settings: small(6), Workers: 3}); got != want || !reflect.DeepEqual(again, about) {
+		if got, again := search(t, cfg, tune.Options{Settings: small(6), Workers: 3}); got != want ||
+			!reflect.DeepEqual(again, about) {
 			t.Errorf("%s: 3 workers find %+v and 1 finds %+v", estimates, got, want)
 		}
 		if about.Best > about.Start || about.Windows == 0 || about.Jobs <= 0 || about.Generations != 6 {
@@ -179,7 +181,8 @@ func TestAnInterruptedSearchGoesOn(t *testing.T) {
 	}
 	refused := func(cfg config.Config, s tune.Settings, want string) {
 		t.Helper()
-		if _, _, err := tune.Run(ctx, cfg, tune.Options{Settings: s, Dir: dir}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := tune.Run(ctx, cfg, tune.Options{Settings: s, Dir: dir}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -208,7 +211,8 @@ func TestBadSettingsAndFiles(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, _, err := tune.Run(ctx, run(t, "env.estimates=none"), tune.Options{Settings: small(2)}); err == nil || !strings.Contains(err.Error(), "hold ranks by run time, which estimates: none hides") {
+	if _, _, err := tune.Run(ctx, run(t, "env.estimates=none"), tune.Options{Settings: small(2)}); err == nil ||
+		!strings.Contains(err.Error(), "hold ranks by run time, which estimates: none hides") {
 		t.Error(err)
 	}
 	for text, want := range map[string]string{
@@ -227,16 +231,19 @@ func TestBadSettingsAndFiles(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := tune.Read("hold", filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml: no such file") {
+	if _, err := tune.Read("hold", filepath.Join(t.TempDir(), "none.yaml")); err == nil ||
+		!strings.Contains(err.Error(), "none.yaml: no such file") {
 		t.Error(err)
 	}
 }
 
-// Where jobs can be stopped, the weights of index are looked for, at the price of the environment, and are written to a file of their own. The
-// result follows from the seed, and goes on after an interruption.
+// Where jobs can be stopped, the weights of index are looked for, at the price of the environment, and are written to a
+// file of their own. The result follows from the seed, and goes on after an interruption.
 func TestIndexIsTunedWhereJobsCanBeStopped(t *testing.T) {
 	preempt := func(more ...string) config.Config {
-		return run(t, append([]string{"env.preempt=true", "env.running=8", "env.min_run=5m", "env.checkpoint=10s", "env.restart=20s"}, more...)...)
+		return run(t,
+			append([]string{"env.preempt=true", "env.running=8", "env.min_run=5m", "env.checkpoint=10s", "env.restart=20s"},
+				more...)...)
 	}
 	cfg := preempt()
 	search := func(cfg config.Config, opt tune.Options) (tune.Weights, *tune.Report) {
@@ -248,7 +255,8 @@ func TestIndexIsTunedWhereJobsCanBeStopped(t *testing.T) {
 		return w, r
 	}
 	want, about := search(cfg, tune.Options{Settings: small(4), Workers: 1})
-	if want.Policy != "index" || want.File() != "index.yaml" || about.Best > about.Start || about.Rules["srsf+skip"] == 0 || about.Rules["gittins+skip"] == 0 {
+	if want.Policy != "index" || want.File() != "index.yaml" || about.Best > about.Start ||
+		about.Rules["srsf+skip"] == 0 || about.Rules["gittins+skip"] == 0 {
 		t.Errorf("%+v, %+v", want, about)
 	}
 	begin := tuned.DefaultIndex(sim.Estimates{Mode: sim.EstimateExact})
@@ -263,7 +271,8 @@ func TestIndexIsTunedWhereJobsCanBeStopped(t *testing.T) {
 	if read, err := tune.Read("index", filepath.Join(dir, tune.IndexFile)); err != nil || read.Index != want.Index {
 		t.Errorf("index.yaml has %+v, want %+v: %v", read, want.Index, err)
 	}
-	if _, dear := search(preempt("env.restart=1h"), tune.Options{Settings: small(2), Workers: 2}); dear.Start <= about.Start {
+	if _, dear := search(preempt("env.restart=1h"), tune.Options{Settings: small(2), Workers: 2}); dear.Start <=
+		about.Start {
 		t.Errorf("stops that cost an hour change the mean JCT from %v to %v", about.Start, dear.Start)
 	}
 	arg := run(t)
@@ -275,10 +284,12 @@ func TestIndexIsTunedWhereJobsCanBeStopped(t *testing.T) {
 	}
 	s := small(2)
 	s.Only = []string{"base"}
-	if _, _, err := tune.Run(ctx, cfg, tune.Options{Settings: s}); err == nil || !strings.Contains(err.Error(), `only: got "base", want one of left`) {
+	if _, _, err := tune.Run(ctx, cfg, tune.Options{Settings: s}); err == nil ||
+		!strings.Contains(err.Error(), `only: got "base", want one of left`) {
 		t.Error(err)
 	}
-	if _, err := tune.Read("index", filepath.Join(dir, "search.json")); err == nil || !strings.Contains(err.Error(), "search.json") {
+	if _, err := tune.Read("index", filepath.Join(dir, "search.json")); err == nil ||
+		!strings.Contains(err.Error(), "search.json") {
 		t.Error(err)
 	}
 }

@@ -45,7 +45,8 @@ const (
 	indexed = "index"
 )
 
-// Fits returns the policy whose weights are looked for with the settings of cfg: index if they let jobs be stopped, else hold.
+// Fits returns the policy whose weights are looked for with the settings of cfg: index if they let jobs be stopped,
+// else hold.
 func Fits(cfg *config.Config) string {
 	if d := cfg.Descriptor(); d != nil && d.Simulated() && d.Stops(cfg.Env.Settings) {
 		return indexed

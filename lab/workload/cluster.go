@@ -25,7 +25,8 @@ const ClusterDir = "clusters"
 const DefaultCluster = "topdrl-2x4x4"
 
 // ClusterForms describes the forms in which ClusterSpec takes a cluster.
-const ClusterForms = "a preset, a YAML file, a list of machines, pool:N (a plain counter of N GPUs or processors), swf-N (the same), NxG (N nodes of G GPUs) or dally:RxM (R racks of M nodes of 8 GPUs)"
+const ClusterForms = "a preset, a YAML file, a list of machines, pool:N (a plain counter of N GPUs or processors), " +
+	"swf-N (the same), NxG (N nodes of G GPUs) or dally:RxM (R racks of M nodes of 8 GPUs)"
 
 // ClusterPresets returns the names of the embedded clusters, sorted.
 func ClusterPresets() []string {
@@ -42,10 +43,10 @@ func ClusterPresets() []string {
 	return names
 }
 
-// ClusterSpec returns the cluster that a user names. It tries in this order: a short form ("pool:256", "swf-256", "6x8",
-// "dally:4x2"), an embedded preset ("philly-192"), and the path of a file. A name that contains a slash or ends in .yaml is
-// always a path. A file is YAML or a published list of machines (package inventory), which its header reveals. An unknown or
-// faulty cluster is a *fault.Mistake; for YAML it lists all faults with their lines.
+// ClusterSpec returns the cluster that a user names. It tries in this order: a short form ("pool:256", "swf-256",
+// "6x8", "dally:4x2"), an embedded preset ("philly-192"), and the path of a file. A name that contains a slash or ends
+// in .yaml is always a path. A file is YAML or a published list of machines (package inventory), which its header
+// reveals. An unknown or faulty cluster is a *fault.Mistake; for YAML it lists all faults with their lines.
 func ClusterSpec(name string) (cluster.Spec, error) {
 	if name == "" {
 		return cluster.Spec{}, fault.Mistakef("no cluster is named; want %s", ClusterForms)
@@ -78,7 +79,8 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return cluster.Spec{}, fault.Mistakef("cluster file %s: there is no such file", name)
 	case err == nil && st.IsDir():
-		return cluster.Spec{}, fault.Mistakef("cluster file %s: this is a folder, a YAML file or a list of machines is wanted", name)
+		return cluster.Spec{},
+			fault.Mistakef("cluster file %s: this is a folder, a YAML file or a list of machines is wanted", name)
 	}
 	if spec, ok, err := readInventory(name); ok {
 		return spec, err
@@ -127,5 +129,6 @@ func unknownCluster(name string) error {
 	if near := nearest.Name(name, presets); near != "" {
 		return fault.Mistakef("cluster %q is unknown; did you mean %s?", name, near)
 	}
-	return fault.Mistakef("cluster %q is unknown; want %s; presets are %s", name, ClusterForms, strings.Join(presets, ", "))
+	return fault.Mistakef("cluster %q is unknown; want %s; presets are %s", name, ClusterForms,
+		strings.Join(presets, ", "))
 }

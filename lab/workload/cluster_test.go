@@ -76,7 +76,8 @@ func TestOpenbHasThePublishedCountsByType(t *testing.T) {
 	for _, n := range spec.Racks[0].Nodes {
 		got[n.GPUType] += n.Count.N()
 	}
-	for gpu, nodes := range map[string]int{"G2": 549, "T4": 404, "P100": 134, "G3": 39, "V100M16": 55, "V100M32": 30, "A10": 2, "": 310} {
+	for gpu, nodes := range map[string]int{"G2": 549, "T4": 404, "P100": 134, "G3": 39, "V100M16": 55, "V100M32": 30,
+		"A10": 2, "": 310} {
 		if got[gpu] != nodes {
 			t.Errorf("%d nodes of type %q, want %d", got[gpu], gpu, nodes)
 		}
@@ -94,7 +95,8 @@ func TestClustersAreFoundByFormNameAndPath(t *testing.T) {
 		name, calls string
 		gpus        int
 	}{
-		{"pool:7", "pool:7", 7}, {"swf-256", "swf-256", 256}, {"6x8", "6x8", 48}, {"dally:4x2", "dally:4x2", 64}, {"philly-192", "philly-192", 192},
+		{"pool:7", "pool:7", 7}, {"swf-256", "swf-256", 256}, {"6x8", "6x8", 48}, {"dally:4x2", "dally:4x2", 64},
+		{"philly-192", "philly-192", 192},
 		{file, "mine", 15}, {"mine.yaml", "mine", 15}, {"./mine.yaml", "mine", 15},
 	} {
 		spec, err := ClusterSpec(c.name)

@@ -15,9 +15,11 @@ import (
 
 const slurmish = "Job;Submitted;Elapsed;GPUs;Owner\na;2024-03-01 12:00:00;01:00:00;2;ann\nb;2024-03-01 12:00:30;1-00:00:00;0,5;bob\n"
 
-var slurmishColumns = map[string]string{"job_id": "Job", "submit_time": "Submitted", "duration": "Elapsed", "num_gpu": "GPUs", "user": "Owner"}
+var slurmishColumns = map[string]string{"job_id": "Job", "submit_time": "Submitted", "duration": "Elapsed",
+	"num_gpu": "GPUs", "user": "Owner"}
 
-// TraceConfig.Columns reaches the reader, from a file, from --set and from Go, and makes the file one of the native format.
+// TraceConfig.Columns reaches the reader, from a file, from --set and from Go, and makes the file one of the native
+// format.
 func TestColumnsOfTheUsersOwnNames(t *testing.T) {
 	path := file(t, "jobs.csv", slurmish)
 	for name, text := range map[string]string{
@@ -32,8 +34,10 @@ func TestColumnsOfTheUsersOwnNames(t *testing.T) {
 			continue
 		}
 		jobs, info, err := LoadTrace(cfg)
-		want := []traces.Job{{ID: "a", User: "ann", Work: time.Hour, GPUs: 2, GPUMilli: 1000}, {ID: "b", User: "bob", Submit: 30 * time.Second, Work: 24 * time.Hour, GPUs: 1, GPUMilli: 500}}
-		if err != nil || !reflect.DeepEqual(jobs, want) || info.Format != FormatCSV || !reflect.DeepEqual(info.Columns, cfg.Columns) {
+		want := []traces.Job{{ID: "a", User: "ann", Work: time.Hour, GPUs: 2, GPUMilli: 1000},
+			{ID: "b", User: "bob", Submit: 30 * time.Second, Work: 24 * time.Hour, GPUs: 1, GPUMilli: 500}}
+		if err != nil || !reflect.DeepEqual(jobs, want) || info.Format != FormatCSV ||
+			!reflect.DeepEqual(info.Columns, cfg.Columns) {
 			t.Errorf("%s: %v, %+v\n%+v", name, err, info, jobs)
 		}
 		if !strings.Contains(info.String(), "columns duration=") {
@@ -74,14 +78,21 @@ func TestFaultsOfColumnsAndDelimiters(t *testing.T) {
 		cfg  TraceConfig
 		want string
 	}{
-		"unknown":        {TraceConfig{Columns: map[string]string{"submit": "Submitted"}}, `columns: got "submit=Submitted", want NAME=COLUMN with one of the format's names: submit_time, duration, num_gpu, job_id, user, vc, gpu_type, num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, status, start_time, end_time, name, group, workers; did you mean submit_time?`},
-		"unknown, far":   {TraceConfig{Columns: map[string]string{"x": "Submitted"}}, `columns: got "x=Submitted", want NAME=COLUMN with one of the format's names: submit_time,`},
-		"empty":          {TraceConfig{Columns: map[string]string{"user": ""}}, `columns: got "user=", want NAME=COLUMN with the name of a column of the file`},
+		"unknown": {TraceConfig{Columns: map[string]string{"submit": "Submitted"}},
+			`columns: got "submit=Submitted", want NAME=COLUMN with one of the format's names: submit_time, duration, num_gpu, job_id, user, vc, gpu_type, num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, status, start_time, end_time, name, group, workers; did you mean submit_time?`},
+		"unknown, far": {TraceConfig{Columns: map[string]string{"x": "Submitted"}},
+			`columns: got "x=Submitted", want NAME=COLUMN with one of the format's names: submit_time,`},
+		"empty": {TraceConfig{Columns: map[string]string{"user": ""}},
+			`columns: got "user=", want NAME=COLUMN with the name of a column of the file`},
 		"another format": {TraceConfig{Columns: slurmishColumns, Format: FormatSWF}, `format: got "swf", want auto or csv`},
-		"not in file":    {TraceConfig{Columns: map[string]string{"submit_time": "Sbmitted"}}, `jobs.csv:1: columns: submit_time=Sbmitted names no column of the file, which has Job, Submitted, Elapsed, GPUs, Owner; did you mean "Submitted"?`},
-		"delimiter":      {TraceConfig{Delimiter: "dash"}, `delimiter: got "dash", want comma, semicolon, tab, bar or the character itself`},
-		"of a log":       {TraceConfig{Delimiter: "tab", File: log}, `delimiter: got "tab", want nothing: the file is of format swf`},
-		"with a format":  {TraceConfig{Delimiter: "tab", Format: "philly"}, `delimiter: got "tab", want nothing with format philly`},
+		"not in file": {TraceConfig{Columns: map[string]string{"submit_time": "Sbmitted"}},
+			`jobs.csv:1: columns: submit_time=Sbmitted names no column of the file, which has Job, Submitted, Elapsed, GPUs, Owner; did you mean "Submitted"?`},
+		"delimiter": {TraceConfig{Delimiter: "dash"},
+			`delimiter: got "dash", want comma, semicolon, tab, bar or the character itself`},
+		"of a log": {TraceConfig{Delimiter: "tab", File: log},
+			`delimiter: got "tab", want nothing: the file is of format swf`},
+		"with a format": {TraceConfig{Delimiter: "tab", Format: "philly"},
+			`delimiter: got "tab", want nothing with format philly`},
 	} {
 		if c.cfg.File == "" {
 			c.cfg.File = path
@@ -103,7 +114,8 @@ func TestFaultsOfHeadersAreNotQuoted(t *testing.T) {
 		cfg := DefaultTraceConfig()
 		cfg.File = file(t, "x.csv", text)
 		_, _, err := LoadTrace(cfg)
-		if err == nil || !strings.Contains(err.Error(), "Secret") || strings.Contains(Unquoted(err, "x.csv").Error(), "Secret") {
+		if err == nil || !strings.Contains(err.Error(), "Secret") ||
+			strings.Contains(Unquoted(err, "x.csv").Error(), "Secret") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -114,7 +126,8 @@ func TestFaultsOfSlurmsColumnsAreNamed(t *testing.T) {
 	cfg := DefaultTraceConfig()
 	cfg.File = file(t, "x.txt", "JobID|Submit|Elapsed|AllocTRES\n7|Secret|00:00:01|\n")
 	_, _, err := LoadTrace(cfg)
-	if got := Unquoted(err, "x.txt").Error(); !strings.HasSuffix(got, "x.txt:2: Submit: the value is not one that the format allows") {
+	if got := Unquoted(err, "x.txt").Error(); !strings.HasSuffix(got,
+		"x.txt:2: Submit: the value is not one that the format allows") {
 		t.Error(got)
 	}
 }

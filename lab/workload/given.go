@@ -11,10 +11,11 @@ import (
 	"clustergym/internal/ordinary"
 )
 
-// Given returns those of all workloads that can be had, with the paths of their files, and the names of the others. A workload
-// whose file, a slash-separated path in the folder data, is "" is generated. A folder that has none of the files is the user's
-// mistake; without a folder all workloads that have one are left out.
-func Given[W any](data string, all []W, of func(*W) (name string, file *string)) (given []W, absent []string, err error) {
+// Given returns those of all workloads that can be had, with the paths of their files, and the names of the others. A
+// workload whose file, a slash-separated path in the folder data, is "" is generated. A folder that has none of the
+// files is the user's mistake; without a folder all workloads that have one are left out.
+func Given[W any](data string, all []W, of func(*W) (name string, file *string)) (given []W, absent []string,
+	err error) {
 	var files []string
 	found := false
 	for _, w := range all {

@@ -15,7 +15,8 @@ import (
 )
 
 // InterferenceForms describes the forms of simulate.Config.Interference.
-const InterferenceForms = "seeded:N (random, as DeepShare measured), or a FILE: model,other,kept with a header, or a table of co-location"
+const InterferenceForms = "seeded:N (random, as DeepShare measured), or a FILE: model,other,kept with a header, or a " +
+	"table of co-location"
 
 // LoadInterference returns the interference table that spec, one of InterferenceForms, names.
 func LoadInterference(spec string) (sim.Interference, error) {

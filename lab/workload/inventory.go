@@ -16,21 +16,22 @@ import (
 	"clustergym/traces/inventory"
 )
 
-// usualGPUs is the number of GPUs of a node if the list of machines has none. It is 8 in every published cluster whose list
-// has none.
+// usualGPUs is the number of GPUs of a node if the list of machines has none. It is 8 in every published cluster whose
+// list has none.
 const usualGPUs = 8
 
 // listHead is the size of the beginning of a file that decides whether it is an inventory or YAML.
 const listHead = 64 << 10
 
-// readInventory reads the list of machines at path, compressed or not. ok is false if the file is no such list, if it is
-// no ordinary file, or if it cannot be read at all; reading it as YAML then reports the error.
+// readInventory reads the list of machines at path, compressed or not. ok is false if the file is no such list, if it
+// is no ordinary file, or if it cannot be read at all; reading it as YAML then reports the error.
 func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
 		return spec, false, nil
 	}
 	f, err := traces.OrdinaryFiles().Open(context.Background(), path)
-	if kind, ok := errors.AsType[*traces.OpenError](err); ok && kind.Err == nil { // a file of another kind, or packed in a way that is not read
+	// a file of another kind, or packed in a way that is not read
+	if kind, ok := errors.AsType[*traces.OpenError](err); ok && kind.Err == nil {
 		return spec, true, fault.Mistakef("cluster file %s: %s", path, kind.Why)
 	} else if err != nil {
 		return spec, false, nil
@@ -42,7 +43,10 @@ func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 		return spec, false, nil
 	}
 	if dailyVCs(head[:n]) {
-		return spec, true, fault.Mistakef("cluster file %s: this is Helios' list of the GPUs of each virtual cluster day by day, want its list of their nodes, with the header %q", path, ",num")
+		return spec, true,
+			fault.Mistakef(
+				"cluster file %s: this is Helios' list of the GPUs of each virtual cluster day by day, want its list of their "+
+					"nodes, with the header %q", path, ",num")
 	}
 	if !inventory.Sniff(head[:n]) {
 		return spec, false, nil
@@ -60,10 +64,10 @@ func readInventory(path string) (spec cluster.Spec, ok bool, err error) {
 	return spec, true, nil
 }
 
-// inventorySpec makes a cluster of a list of machines. Racks are in the order in which the list first names them, and nodes
-// within a rack in the order of the list. Equal neighbours become one entry with a count. Nodes without GPUs stay. A list of
-// virtual clusters becomes one rack of the nodes that they own; a virtual cluster without nodes is left out, because its
-// jobs could never run. If the list does not mention GPUs, every node has usualGPUs.
+// inventorySpec makes a cluster of a list of machines. Racks are in the order in which the list first names them, and
+// nodes within a rack in the order of the list. Equal neighbours become one entry with a count. Nodes without GPUs
+// stay. A list of virtual clusters becomes one rack of the nodes that they own; a virtual cluster without nodes is left
+// out, because its jobs could never run. If the list does not mention GPUs, every node has usualGPUs.
 func inventorySpec(inv inventory.Inventory) cluster.Spec {
 	var s cluster.Spec
 	nodes := 0
@@ -85,7 +89,8 @@ func inventorySpec(inv inventory.Inventory) cluster.Spec {
 			at[n.Rack] = i
 			s.Racks = append(s.Racks, cluster.RackSpec{Count: 1})
 		}
-		spec := cluster.NodeSpec{Count: 1, GPUs: n.GPUs, GPUType: n.GPUType, GPUMemGB: n.GPUMemGB, CPUs: n.CPUs, MemGB: n.MemGB}
+		spec := cluster.NodeSpec{Count: 1, GPUs: n.GPUs, GPUType: n.GPUType, GPUMemGB: n.GPUMemGB, CPUs: n.CPUs,
+			MemGB: n.MemGB}
 		if !inv.GivesGPUs() {
 			spec.GPUs = usualGPUs
 		}

@@ -24,15 +24,20 @@ func TestListsOfMachinesAreClusters(t *testing.T) {
 	}{
 		// Equal neighbours become one entry. The third a is not a neighbour of the others. The node without GPUs stays.
 		"openb.csv": {"sn,cpu_milli,memory_mib,gpu,model\nn0,8000,30720,2,A\nn1,8000,30720,2,A\nn2,32500,262144,0,\nn3,8000,30720,2,A\n",
-			cluster.Spec{Name: "openb", Racks: []cluster.RackSpec{{Count: 1, Nodes: []cluster.NodeSpec{node(2, 2, "A", 8, 30), node(1, 0, "", 32.5, 256), node(1, 2, "A", 8, 30)}}}}},
+			cluster.Spec{Name: "openb",
+				Racks: []cluster.RackSpec{
+					{Count: 1, Nodes: []cluster.NodeSpec{node(2, 2, "A", 8, 30), node(1, 0, "", 32.5, 256),
+						node(1, 2, "A", 8, 30)}}}}},
 		// Two equal racks, then one of another size. Hosts of a rack need not be neighbours in the list.
 		"topo.list.csv": {"ip,DSW,PSW,ASW\na,G,P,S1\nb,G,P,S2\nc,G,P,S1\nd,G,P,S2\ne,G,P,S0\n",
-			cluster.Spec{Name: "topo", Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{node(2, 8, "", 0, 0)}}, {Count: 1, Nodes: []cluster.NodeSpec{node(1, 8, "", 0, 0)}}}}},
+			cluster.Spec{Name: "topo", Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{node(2, 8, "", 0, 0)}},
+				{Count: 1, Nodes: []cluster.NodeSpec{node(1, 8, "", 0, 0)}}}}},
 		"vcs": {",num\nvcA,9\nvcNone,0\nvcB,2\n",
 			cluster.Spec{Name: "vcs", Racks: []cluster.RackSpec{{Count: 1, Nodes: []cluster.NodeSpec{node(11, 8, "", 0, 0)}}},
 				VCs: []cluster.VCSpec{{Name: "vcA", Nodes: 9}, {Name: "vcB", Nodes: 2}}}},
 		"spec.csv": {"num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n3,4,8,64,256\n",
-			cluster.Spec{Name: "spec", Racks: []cluster.RackSpec{{Count: 3, Nodes: []cluster.NodeSpec{node(4, 8, "", 64, 256)}}}}},
+			cluster.Spec{Name: "spec",
+				Racks: []cluster.RackSpec{{Count: 3, Nodes: []cluster.NodeSpec{node(4, 8, "", 64, 256)}}}}},
 	} {
 		if err := os.WriteFile(name, []byte(x.text), 0o600); err != nil {
 			t.Fatal(err)
@@ -153,7 +158,8 @@ func TestFilesThatAreNoClustersAreNamed(t *testing.T) {
 		"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 2\n": "git lfs pull",
 	} {
 		path := file(t, "c.csv", text)
-		if _, err := ClusterSpec(path); err == nil || !strings.HasPrefix(err.Error(), "cluster file "+path+": ") || !strings.Contains(err.Error(), want) {
+		if _, err := ClusterSpec(path); err == nil || !strings.HasPrefix(err.Error(), "cluster file "+path+": ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"clustergym/configs"
 )
 
-// A limit stands for the estimates that are missing, in every format, read at once or as a stream; predictors do not see it.
+// A limit stands for the estimates that are missing, in every format, read at once or as a stream; predictors do not
+// see it.
 func TestALimitStandsForMissingEstimates(t *testing.T) {
 	for name, text := range map[string]string{
 		"jobs.csv": "submit_time,duration,num_gpu,estimate\n0,10,1,20\n1,10,1,\n2,10,1,0\n",
@@ -24,12 +25,14 @@ func TestALimitStandsForMissingEstimates(t *testing.T) {
 		cfg := DefaultTraceConfig()
 		cfg.File, cfg.Limit = file, 24*time.Hour
 		jobs, info, err := LoadTrace(cfg)
-		if err != nil || len(jobs) != 3 || info.Limited != 2 || info.Assumed != 0 || !strings.Contains(info.String(), "2 estimates missing, for which trace.limit stands") {
+		if err != nil || len(jobs) != 3 || info.Limited != 2 || info.Assumed != 0 ||
+			!strings.Contains(info.String(), "2 estimates missing, for which trace.limit stands") {
 			t.Errorf("%s: %v, %d jobs, %v", name, err, len(jobs), info)
 			continue
 		}
 		for i, j := range jobs {
-			if want := []time.Duration{20 * time.Second, 24 * time.Hour, 24 * time.Hour}[i]; j.Estimate != want || j.Assumed != (i > 0) {
+			if want := []time.Duration{20 * time.Second, 24 * time.Hour, 24 * time.Hour}[i]; j.Estimate != want ||
+				j.Assumed != (i > 0) {
 				t.Errorf("%s: job %s has %v, assumed %v; want %v", name, j.ID, j.Estimate, j.Assumed, want)
 			}
 		}

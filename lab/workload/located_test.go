@@ -11,7 +11,8 @@ import (
 	"clustergym/lab/catalog"
 )
 
-// get:NAME names a public trace wherever a file can be named. Before the trace is fetched, the message says how to fetch it.
+// get:NAME names a public trace wherever a file can be named. Before the trace is fetched, the message says how to
+// fetch it.
 func TestPublicTracesAreFoundInTheCache(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv("CLUSTERGYM_CACHE", cache)
@@ -51,7 +52,9 @@ func TestPublicTracesAreFoundInTheCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := "1 5 -1 10 2 -1 -1 2 -1 -1 1 1 1 -1 1 -1 -1 -1\n"
-	if err := os.WriteFile(path, []byte(row+strings.Repeat("; nothing\n", (int(e.Files[0].Size)-len(row))/10)+strings.Repeat("\n", (int(e.Files[0].Size)-len(row))%10)), 0o644); err != nil {
+	if err := os.WriteFile(path,
+		[]byte(row+strings.Repeat("; nothing\n", (int(e.Files[0].Size)-len(row))/10)+
+			strings.Repeat("\n", (int(e.Files[0].Size)-len(row))%10)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	cfg := DefaultTraceConfig()

@@ -14,8 +14,10 @@ func TestPrioritiesAreNoted(t *testing.T) {
 		priorities []string
 		noted      bool
 	}{
-		"none": {[]string{"", "", ""}, false}, "alike": {[]string{"7", "7", "7"}, false}, "two": {[]string{"0", "1", "2"}, true},
-		"some": {[]string{"", "", "5"}, true}, "below 0": {[]string{"-3", "", ""}, true}, "a single job": {[]string{"5"}, false},
+		"none": {[]string{"", "", ""}, false}, "alike": {[]string{"7", "7", "7"}, false},
+		"two":  {[]string{"0", "1", "2"}, true},
+		"some": {[]string{"", "", "5"}, true}, "below 0": {[]string{"-3", "", ""}, true},
+		"a single job": {[]string{"5"}, false},
 	} {
 		file := filepath.Join(t.TempDir(), "jobs.csv")
 		text := "job_id,submit_time,duration,num_gpu,priority\n"

@@ -21,14 +21,15 @@ func (e *QuotingError) Unwrap() error { return e.Err }
 
 // Quoting marks err, unless it says only that a file cannot be opened or that the load was cancelled.
 func Quoting(err error) error {
-	if _, ok := errors.AsType[*traces.OpenError](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if _, ok := errors.AsType[*traces.OpenError](err); ok || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return &QuotingError{err}
 }
 
-// Unquoted returns err, or, in place of an error that may quote the file called name, one that says where in the file the
-// fault is and no more.
+// Unquoted returns err, or, in place of an error that may quote the file called name, one that says where in the file
+// the fault is and no more.
 func Unquoted(err error, name string) error {
 	q, ok := errors.AsType[*QuotingError](err)
 	if !ok {
@@ -37,7 +38,8 @@ func Unquoted(err error, name string) error {
 	row, ok := errors.AsType[*traces.RowError](q.Err)
 	switch {
 	case !ok:
-		return fmt.Errorf("%s: this is no file that can be read here, or it has a fault; the server's owner can see which with gymctl", name)
+		return fmt.Errorf(
+			"%s: this is no file that can be read here, or it has a fault; the server's owner can see which with gymctl", name)
 	case documented(row.Column):
 		return fmt.Errorf("%s:%d: %s: the value is not one that the format allows", row.File, row.Line, row.Column)
 	}

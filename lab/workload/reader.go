@@ -25,8 +25,8 @@ func (r *ctxReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// HashFile returns the SHA-256 of a regular file that from opens, in hexadecimal. For anything else it returns "", since a pipe, for
-// example, can be read only once.
+// HashFile returns the SHA-256 of a regular file that from opens, in hexadecimal. For anything else it returns "",
+// since a pipe, for example, can be read only once.
 func HashFile(ctx context.Context, from *traces.Files, path string) (string, error) {
 	st, err := from.Stat(path)
 	if err != nil || !st.Mode().IsRegular() {

@@ -20,8 +20,8 @@ func ServiceOf(jobs []traces.Job) []time.Duration {
 	return times
 }
 
-// gpuTime returns ns nanoseconds of GPU-time, at most traces.MaxTime: a job that has got so much of it is not told apart
-// from one that has got more.
+// gpuTime returns ns nanoseconds of GPU-time, at most traces.MaxTime: a job that has got so much of it is not told
+// apart from one that has got more.
 func gpuTime(ns float64) time.Duration {
 	if ns >= traces.MaxTime {
 		return traces.MaxTime
@@ -29,8 +29,8 @@ func gpuTime(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// ReadService reads a sample of GPU-times from a file and sorts it. It returns nil if name is "" or "workload", which name
-// no file.
+// ReadService reads a sample of GPU-times from a file and sorts it. It returns nil if name is "" or "workload", which
+// name no file.
 func ReadService(name string) ([]time.Duration, error) {
 	if name == "" || name == "workload" {
 		return nil, nil

@@ -27,16 +27,17 @@ type TraceConfig struct {
 	File   string `yaml:"file"`   // plain, or packed with gzip, zstd, bzip2 or zip; "" = generate jobs according to Synth
 	Format string `yaml:"format"` // auto (recognised by content) or one of Formats
 	// Columns maps columns of the native format to those of File, which then is in that format. Delimiter is what stands
-	// between fields, for the formats csv and sacct; "" = what the header shows. It is a character or one of comma, semicolon,
-	// tab and bar.
+	// between fields, for the formats csv and sacct; "" = what the header shows. It is a character or one of comma,
+	// semicolon, tab and bar.
 	Columns   map[string]string `yaml:"columns,omitempty"`
 	Delimiter string            `yaml:"delimiter,omitempty"`
-	// Limit stands for the time limit, which is the estimate, of jobs that have none; 0 = they have none, which estimates: trace
-	// refuses.
+	// Limit stands for the time limit, which is the estimate, of jobs that have none; 0 = they have none, which estimates:
+	// trace refuses.
 	Limit time.Duration `yaml:"limit,omitempty"`
-	Sort  bool          `yaml:"sort"` // put jobs in order of submit; without it an unsorted file of a sorted format is refused
-	Skip  int           `yaml:"skip"` // leave out this many first jobs; jobs that the reader drops do not count
-	Jobs  int           `yaml:"jobs"` // take at most this many jobs; 0 = all
+	// put jobs in order of submit; without it an unsorted file of a sorted format is refused
+	Sort bool `yaml:"sort"`
+	Skip int  `yaml:"skip"` // leave out this many first jobs; jobs that the reader drops do not count
+	Jobs int  `yaml:"jobs"` // take at most this many jobs; 0 = all
 	// Seed is the generator's. It is separate from the seed of a training run, so that runs with different seeds see
 	// the same workload.
 	Seed  uint64       `yaml:"seed"`
@@ -64,20 +65,25 @@ func (c *TraceConfig) Validate() error {
 	l.Add(knownFormat(c.Format), "format", c.Format, nearest.OneOf(c.Format, FormatNames()))
 	c.checkColumns(&l)
 	_, ok := delimiters[c.Delimiter]
-	l.Add(ok, "delimiter", c.Delimiter, "comma, semicolon, tab, bar or the character itself, or nothing for what the header shows")
+	l.Add(ok, "delimiter", c.Delimiter,
+		"comma, semicolon, tab, bar or the character itself, or nothing for what the header shows")
 	if ok && c.Delimiter != "" {
-		l.Add(slices.Contains([]string{FormatAuto, FormatCSV, formatSacct}, c.Format), "delimiter", c.Delimiter, "nothing with format "+c.Format)
+		l.Add(slices.Contains([]string{FormatAuto, FormatCSV, formatSacct}, c.Format), "delimiter", c.Delimiter,
+			"nothing with format "+c.Format)
 	}
-	l.Add(c.Limit >= 0 && c.Limit <= traces.MaxTime, "limit", c.Limit, "a time such as 24h, up to 146 years, or 0s for none")
+	l.Add(c.Limit >= 0 && c.Limit <= traces.MaxTime, "limit", c.Limit,
+		"a time such as 24h, up to 146 years, or 0s for none")
 	l.Add(c.Skip >= 0, "skip", c.Skip, "a number of jobs, 0 or more")
 	l.Add(c.Jobs >= 0, "jobs", c.Jobs, "a number of jobs, or 0 for all")
-	l.Add(c.Mix == "" || slices.Contains(profile.Names(), c.Mix), "mix", c.Mix, "one of "+strings.Join(profile.Names(), ", ")+", or nothing"+nearest.Meant(c.Mix, profile.Names()))
+	l.Add(c.Mix == "" || slices.Contains(profile.Names(), c.Mix), "mix", c.Mix,
+		"one of "+strings.Join(profile.Names(), ", ")+", or nothing"+nearest.Meant(c.Mix, profile.Names()))
 	l.Join("synth", c.Synth.Validate())
 	return l.Err()
 }
 
 // delimiters are the values of TraceConfig.Delimiter.
-var delimiters = map[string]byte{"": 0, ",": ',', "comma": ',', ";": ';', "semicolon": ';', "\t": '\t', `\t`: '\t', "tab": '\t', "|": '|', "bar": '|'}
+var delimiters = map[string]byte{"": 0, ",": ',', "comma": ',', ";": ';', "semicolon": ';', "\t": '\t', `\t`: '\t',
+	"tab": '\t', "|": '|', "bar": '|'}
 
 func (c *TraceConfig) delimiter() byte { return delimiters[c.Delimiter] }
 
@@ -94,24 +100,27 @@ func (c *TraceConfig) checkColumns(l *fault.List) {
 		l.Add(c.Columns[name] != "", "columns", name+"=", "NAME=COLUMN with the name of a column of the file")
 	}
 	if len(c.Columns) > 0 && knownFormat(c.Format) {
-		l.Add(c.Format == FormatAuto || c.Format == FormatCSV, "format", c.Format, "auto or csv: columns of other formats have their own names")
+		l.Add(c.Format == FormatAuto || c.Format == FormatCSV, "format", c.Format,
+			"auto or csv: columns of other formats have their own names")
 	}
 }
 
 // Info describes a workload in the record of a result.
 type Info struct {
-	File      string `json:"file"`                // as the user named it; "synth:PROFILE" for generated jobs
-	Format    string `json:"format"`              // the format found; FormatSynth for generated jobs
-	Read      int    `json:"read"`                // jobs read so far: the sum of Jobs, Passed and Dropped
-	Jobs      int    `json:"jobs"`                // jobs returned so far: after the configuration's Skip, and at most its Jobs
-	Passed    int    `json:"passed,omitempty"`    // jobs passed over by the configuration's Skip
-	Dropped   int    `json:"dropped"`             // left out for the reasons in Skipped
-	Skipped   []Skip `json:"skipped,omitempty"`   // counts by reason
-	Moved     int    `json:"moved"`               // jobs that followed one with a later submit and were put in order
-	Repeated  int    `json:"repeated"`            // jobs that the file repeats, kept
-	Limited   int    `json:"limited,omitempty"`   // missing estimates that were set to the configuration's Limit
-	Assumed   int    `json:"assumed"`             // missing estimates that were set to the run time (LoadTrace, swf)
-	Timeless  bool   `json:"timeless,omitempty"`  // the file has no run times: they are 0 without a throughput table, or assumed by the reader
+	File   string `json:"file"`   // as the user named it; "synth:PROFILE" for generated jobs
+	Format string `json:"format"` // the format found; FormatSynth for generated jobs
+	Read   int    `json:"read"`   // jobs read so far: the sum of Jobs, Passed and Dropped
+	// jobs returned so far: after the configuration's Skip, and at most its Jobs
+	Jobs     int    `json:"jobs"`
+	Passed   int    `json:"passed,omitempty"`  // jobs passed over by the configuration's Skip
+	Dropped  int    `json:"dropped"`           // left out for the reasons in Skipped
+	Skipped  []Skip `json:"skipped,omitempty"` // counts by reason
+	Moved    int    `json:"moved"`             // jobs that followed one with a later submit and were put in order
+	Repeated int    `json:"repeated"`          // jobs that the file repeats, kept
+	Limited  int    `json:"limited,omitempty"` // missing estimates that were set to the configuration's Limit
+	Assumed  int    `json:"assumed"`           // missing estimates that were set to the run time (LoadTrace, swf)
+	// the file has no run times: they are 0 without a throughput table, or assumed by the reader
+	Timeless  bool   `json:"timeless,omitempty"`
 	Procs     int    `json:"procs,omitempty"`     // size of the machine according to the file's header, 0 = unknown
 	SHA256    string `json:"sha256,omitempty"`    // of the file as stored; "" if it is not a regular file
 	Seed      uint64 `json:"seed,omitempty"`      // of the generator or of a mix
@@ -194,9 +203,9 @@ type Trace struct {
 
 var _ traces.Stream = (*Trace)(nil)
 
-// OpenTrace opens a workload to be read once. It returns a *fault.Mistake for a faulty configuration, for a file that is
-// missing, damaged or of no known format, and for a format whose run times need a throughput table that cfg does not name.
-// When ctx is done, this and later reading fails. The caller closes the result.
+// OpenTrace opens a workload to be read once. It returns a *fault.Mistake for a faulty configuration, for a file that
+// is missing, damaged or of no known format, and for a format whose run times need a throughput table that cfg does not
+// name. When ctx is done, this and later reading fails. The caller closes the result.
 func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	t, err := OpenUntimed(ctx, cfg)
 	if err != nil {
@@ -210,8 +219,8 @@ func OpenTrace(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	return t, nil
 }
 
-// OpenUntimed is like OpenTrace, for callers that inspect jobs without running them. If a throughput table is needed and
-// cfg names none, jobs have a run time of 0 and Info.Timeless is true.
+// OpenUntimed is like OpenTrace, for callers that inspect jobs without running them. If a throughput table is needed
+// and cfg names none, jobs have a run time of 0 and Info.Timeless is true.
 func OpenUntimed(ctx context.Context, cfg TraceConfig) (*Trace, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, &fault.Mistake{Err: err}
@@ -413,9 +422,9 @@ func (t *Trace) Close() error {
 	return err
 }
 
-// LoadTrace reads a workload into memory, in order of submit. Unlike OpenTrace's stream it completes SWF logs: a job whose
-// requested time is unknown (-1) gets its run time as estimate, as is customary with these logs, and Info.Assumed counts
-// it. A workload without jobs is a *fault.Mistake.
+// LoadTrace reads a workload into memory, in order of submit. Unlike OpenTrace's stream it completes SWF logs: a job
+// whose requested time is unknown (-1) gets its run time as estimate, as is customary with these logs, and Info.Assumed
+// counts it. A workload without jobs is a *fault.Mistake.
 func LoadTrace(cfg TraceConfig) ([]traces.Job, Info, error) {
 	return LoadTraceContext(context.Background(), cfg)
 }
@@ -429,7 +438,8 @@ func LoadTraceContext(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info,
 	return t.load(cfg)
 }
 
-// LoadUntimed is like LoadTraceContext, for callers that get run times from elsewhere: it reads the stream of OpenUntimed.
+// LoadUntimed is like LoadTraceContext, for callers that get run times from elsewhere: it reads the stream of
+// OpenUntimed.
 func LoadUntimed(ctx context.Context, cfg TraceConfig) ([]traces.Job, Info, error) {
 	t, err := OpenUntimed(ctx, cfg)
 	if err != nil {
@@ -460,7 +470,8 @@ func (t *Trace) load(cfg TraceConfig) ([]traces.Job, Info, error) {
 	}
 	info := t.Info()
 	if len(jobs) == 0 {
-		return nil, info, fault.Mistakef("trace %s: there are no jobs to read%s%s", info.File, AfterSkip(cfg.Skip), leftOut(info.Skipped))
+		return nil, info, fault.Mistakef("trace %s: there are no jobs to read%s%s", info.File, AfterSkip(cfg.Skip),
+			leftOut(info.Skipped))
 	}
 	return jobs, info, nil
 }

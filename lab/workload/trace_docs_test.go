@@ -48,8 +48,8 @@ func pagesOfFormats(t *testing.T) map[string]string {
 	return pages
 }
 
-// docs/reference/traces has one page for every format and no other page. A page says how the format is recognised, its columns, and the
-// reasons for which rows are left out. docs/reference/traces.md has a table with links to all pages.
+// docs/reference/traces has one page for every format and no other page. A page says how the format is recognised, its
+// columns, and the reasons for which rows are left out. docs/reference/traces.md has a table with links to all pages.
 func TestEveryFormatHasAPage(t *testing.T) {
 	page, pages := document(t, "docs", "reference", "traces.md"), pagesOfFormats(t)
 	for name, text := range pages {
@@ -100,8 +100,11 @@ func TestEveryFormatHasAPage(t *testing.T) {
 		}
 	}
 	for name, reasons := range map[string][]string{
-		FormatCSV: {csv.NeverStarted, csv.NotEnded, csv.NoDuration}, formatSacct: {sacct.NeverStarted, sacct.NotEnded, sacct.NoRunTime, sacct.Duplicate},
-		"acme": {acme.NoRunTime}, "dlrm": {dlrm.Throughout, dlrm.Before, dlrm.After, dlrm.NoRunTime}, "gavel": {noRunTime}, "sia": {noRunTime},
+		FormatCSV:   {csv.NeverStarted, csv.NotEnded, csv.NoDuration},
+		formatSacct: {sacct.NeverStarted, sacct.NotEnded, sacct.NoRunTime, sacct.Duplicate},
+		"acme":      {acme.NoRunTime}, "dlrm": {dlrm.Throughout, dlrm.Before, dlrm.After, dlrm.NoRunTime},
+		"gavel": {noRunTime},
+		"sia":   {noRunTime},
 		"openb": {openb.NeverPlaced, openb.NoRunTime}, "philly-attempts": {philly.NeverRan}, "tiresias": {tiresias.NoRunTime},
 	} {
 		for _, reason := range reasons {
@@ -144,13 +147,14 @@ var (
 	getName = regexp.MustCompile(`get:([a-z][a-z0-9-]*)`)
 )
 
-// Every public trace that the pages on traces name exists. A format's page fetches a trace of that format, with the throughput
-// table that it needs.
+// Every public trace that the pages on traces name exists. A format's page fetches a trace of that format, with the
+// throughput table that it needs.
 func TestThePagesOfTracesNamePublicTraces(t *testing.T) {
 	public := catalog.Public()
 	pages, models := pagesOfFormats(t), document(t, "docs", "reference", "job-profiles.md")
 	var named []string
-	for _, page := range append(slices.Collect(maps.Values(pages)), models, document(t, "docs", "reference", "traces.md")) {
+	for _, page := range append(slices.Collect(maps.Values(pages)), models,
+		document(t, "docs", "reference", "traces.md")) {
 		for _, m := range getLine.FindAllStringSubmatch(ownLine.ReplaceAllString(page, ""), -1) {
 			named = append(named, strings.Fields(m[1])...)
 		}
@@ -227,7 +231,8 @@ func TestThePageOfModelsHasTheFiguresOfMixes(t *testing.T) {
 			if v.Skewed {
 				skewed = "yes"
 			}
-			row := fmt.Sprintf("\n| `%s` | %s | %v | %s | %s | %v | %s | %s |\n", name, v.Name, v.MB, compute, batches, weight, memory, skewed)
+			row := fmt.Sprintf("\n| `%s` | %s | %v | %s | %s | %v | %s | %s |\n", name, v.Name, v.MB, compute, batches, weight,
+				memory, skewed)
 			if !strings.Contains(page, row) {
 				t.Errorf("the table of models has no row%s", row)
 			}
@@ -240,8 +245,9 @@ func TestThePageOfModelsHasTheFiguresOfMixes(t *testing.T) {
 }
 
 var (
-	formatCount  = regexp.MustCompile(`(?i)(?:^|[^-a-z0-9])([a-z]+(?:-[a-z]+)?|[0-9]+) (?:public |trace )?formats\b`)
-	numberWords  = strings.Fields("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty twenty-one twenty-two twenty-three")
+	formatCount = regexp.MustCompile(`(?i)(?:^|[^-a-z0-9])([a-z]+(?:-[a-z]+)?|[0-9]+) (?:public |trace )?formats\b`)
+	numberWords = strings.Fields(
+		"ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty twenty-one twenty-two twenty-three")
 	markdownLink = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 )
 
@@ -252,7 +258,8 @@ func TestDocumentsAgreeOnTheNumberOfFormats(t *testing.T) {
 		t.Fatal("the change log has no version")
 	}
 	unreleased, _, _ = strings.Cut(unreleased, "\n## ")
-	for name, text := range map[string]string{"README.md": document(t, "README.md"), "docs/reference/traces.md": document(t, "docs", "reference", "traces.md"), "CHANGELOG.md": unreleased} {
+	for name, text := range map[string]string{"README.md": document(t, "README.md"),
+		"docs/reference/traces.md": document(t, "docs", "reference", "traces.md"), "CHANGELOG.md": unreleased} {
 		counts := 0
 		for _, m := range formatCount.FindAllStringSubmatch(text, -1) {
 			n, err := strconv.Atoi(m[1])

@@ -92,9 +92,12 @@ func TestOpenTraceReadsWhatItSays(t *testing.T) {
 		{"part.csv", native, TraceConfig{Skip: 1, Jobs: 1}, "b", Info{Format: FormatCSV, Read: 2, Jobs: 1, Passed: 1}},
 		{"unsorted.csv", unsorted, TraceConfig{Sort: true}, "b c a", Info{Format: FormatCSV, Read: 3, Jobs: 3, Moved: 2}},
 		{"philly.csv", table, TraceConfig{}, "1 2 0", Info{Format: formatPhilly, Read: 3, Jobs: 3, Moved: 2, Repeated: 1}},
-		{"log.swf", workload, TraceConfig{}, "1 3", Info{Format: FormatSWF, Read: 3, Jobs: 2, Dropped: 1, Skipped: idle, Procs: 64}},
-		{"skip counts after drops", workload, TraceConfig{Skip: 1}, "3", Info{Format: FormatSWF, Read: 3, Jobs: 1, Passed: 1, Dropped: 1, Skipped: idle, Procs: 64}},
-		{"log sorted", workload, TraceConfig{Sort: true, Format: FormatSWF}, "1 3", Info{Format: FormatSWF, Read: 3, Jobs: 2, Dropped: 1, Skipped: idle, Procs: 64}},
+		{"log.swf", workload, TraceConfig{}, "1 3",
+			Info{Format: FormatSWF, Read: 3, Jobs: 2, Dropped: 1, Skipped: idle, Procs: 64}},
+		{"skip counts after drops", workload, TraceConfig{Skip: 1}, "3",
+			Info{Format: FormatSWF, Read: 3, Jobs: 1, Passed: 1, Dropped: 1, Skipped: idle, Procs: 64}},
+		{"log sorted", workload, TraceConfig{Sort: true, Format: FormatSWF}, "1 3",
+			Info{Format: FormatSWF, Read: 3, Jobs: 2, Dropped: 1, Skipped: idle, Procs: 64}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := DefaultTraceConfig()
@@ -137,11 +140,13 @@ func TestLoadTraceCompletesEstimatesOfLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Assumed != 1 || jobs[0].Estimate != 200*time.Second || jobs[1].Estimate != 50*time.Second {
-		t.Errorf("assumed %d, estimates %v and %v; want 1, 200 s as requested, 50 s as run", info.Assumed, jobs[0].Estimate, jobs[1].Estimate)
+		t.Errorf("assumed %d, estimates %v and %v; want 1, 200 s as requested, 50 s as run", info.Assumed, jobs[0].Estimate,
+			jobs[1].Estimate)
 	}
 	cfg.File = file(t, "native.csv", native)
 	if jobs, info, err = LoadTrace(cfg); err != nil || info.Assumed != 0 || jobs[1].Estimate != 0 {
-		t.Errorf("a native trace without estimate: %v, assumed %d, estimate %v; want none", err, info.Assumed, jobs[1].Estimate)
+		t.Errorf("a native trace without estimate: %v, assumed %d, estimate %v; want none", err, info.Assumed,
+			jobs[1].Estimate)
 	}
 }
 
@@ -152,7 +157,8 @@ func TestGeneratedWorkloadsDependOnTheirSeedOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Info{File: "synth:philly", Format: FormatSynth, Read: 300, Jobs: 300, Seed: 1}); !reflect.DeepEqual(info, want) {
+	if want := (Info{File: "synth:philly", Format: FormatSynth, Read: 300, Jobs: 300, Seed: 1}); !reflect.DeepEqual(info,
+		want) {
 		t.Errorf("got %+v, want %+v", info, want)
 	}
 	write := func(jobs []traces.Job) string {
@@ -180,7 +186,8 @@ func TestTracesThatAreNoneAreTheUsersMistake(t *testing.T) {
 	whole := packed(t, native)
 	for _, c := range []struct{ name, content, want string }{
 		{"none", "", "the file is empty"},
-		{"words.txt", "hello world, how are you, this is a line that goes on for a good deal longer than is shown\n", "of no known format; known are csv"},
+		{"words.txt", "hello world, how are you, this is a line that goes on for a good deal longer than is shown\n",
+			"of no known format; known are csv"},
 		{"cut.csv.gz", whole[:len(whole)-9], "cut short or damaged"},
 		{"header.csv", "submit_time,duration,num_gpu\n", "there are no jobs"},
 		{"missing.csv", "submit_time,duration\n0,1\n", "num_gpu"},
@@ -191,7 +198,8 @@ func TestTracesThatAreNoneAreTheUsersMistake(t *testing.T) {
 		cfg := DefaultTraceConfig()
 		cfg.File = file(t, c.name, c.content)
 		_, _, err := LoadTrace(cfg)
-		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if _, ok := errors.AsType[*fault.Mistake](err); !ok || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want a fault.Mistake of one line with %q", c.name, err, c.want)
 		}
 	}
@@ -250,7 +258,8 @@ func TestTimesBeyondTheClockAreRefused(t *testing.T) {
 
 // A sample of GPU-times stays sorted and above 0 when a job of many GPUs runs for a century.
 func TestGPUTimesDoNotWrapAround(t *testing.T) {
-	times := ServiceOf([]traces.Job{{Work: traces.MaxTime, GPUs: 1 << 20, GPUMilli: 1000}, {Work: time.Second, GPUs: 1, GPUMilli: 1000}})
+	times := ServiceOf([]traces.Job{{Work: traces.MaxTime, GPUs: 1 << 20, GPUMilli: 1000},
+		{Work: time.Second, GPUs: 1, GPUMilli: 1000}})
 	if len(times) != 2 || times[0] != time.Second || times[1] != traces.MaxTime {
 		t.Errorf("got %v", times)
 	}

@@ -36,7 +36,8 @@ func Percent(share float64) string {
 // Part says in words how many of a workload's jobs something concerns and what share of its GPU time is theirs: "454 of
 // 4,000 jobs (11.4 %), 39 % of the GPU time,".
 func Part(n, of int, share float64) string {
-	return fmt.Sprintf("%s of %s (%s), %s of the GPU time,", Thousands(n), jobsWord(of), Percent(float64(n)/float64(max(1, of))), Percent(share))
+	return fmt.Sprintf("%s of %s (%s), %s of the GPU time,", Thousands(n), jobsWord(of),
+		Percent(float64(n)/float64(max(1, of))), Percent(share))
 }
 
 func jobsWord(n int) string {
@@ -50,18 +51,23 @@ func jobsWord(n int) string {
 func LeftOut(l *sched.LeftOut, cluster, key string) []string {
 	var all []string
 	if l.Large > 0 {
-		all = append(all, fmt.Sprintf("%s %s for more than %s (%s)", Part(l.Large, l.Of, l.LargeShare), verb(l.Large, "asks", "ask"), plain.Count(l.MaxGPUs, "GPU", "GPUs"), key))
+		all = append(all,
+			fmt.Sprintf("%s %s for more than %s (%s)", Part(l.Large, l.Of, l.LargeShare), verb(l.Large, "asks", "ask"),
+				plain.Count(l.MaxGPUs, "GPU", "GPUs"), key))
 	}
 	if l.Never > 0 {
 		ids := strings.Join(l.NeverIDs, ", ")
 		if more := l.Never - len(l.NeverIDs); more > 0 {
 			ids += fmt.Sprintf(" and %s more", Thousands(more))
 		}
-		all = append(all, fmt.Sprintf("%s can never fit cluster %s: %s", Part(l.Never, l.Of, l.NeverShare), cluster, strings.Join(append([]string{ids}, l.NeverWhy...), "; ")))
+		all = append(all,
+			fmt.Sprintf("%s can never fit cluster %s: %s", Part(l.Never, l.Of, l.NeverShare), cluster,
+				strings.Join(append([]string{ids}, l.NeverWhy...), "; ")))
 	}
 	if l.Workless > 0 {
 		all = append(all, fmt.Sprintf("%s of %s (%s) %s no run time or %s for no GPU", Thousands(l.Workless), jobsWord(l.Of),
-			Percent(float64(l.Workless)/float64(max(1, l.Of))), verb(l.Workless, "has", "have"), verb(l.Workless, "asks", "ask")))
+			Percent(float64(l.Workless)/float64(max(1, l.Of))), verb(l.Workless, "has",
+				"have"), verb(l.Workless, "asks", "ask")))
 	}
 	return all
 }

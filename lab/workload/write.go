@@ -16,8 +16,8 @@ import (
 	"clustergym/internal/ordinary"
 )
 
-// OutFile is a file being written. Commit replaces an existing file of the same name as a whole; Discard and a crash leave it
-// unchanged. Not safe for concurrent use.
+// OutFile is a file being written. Commit replaces an existing file of the same name as a whole; Discard and a crash
+// leave it unchanged. Not safe for concurrent use.
 type OutFile struct {
 	io.Writer
 	layers []io.Closer // closed in this order
@@ -26,9 +26,9 @@ type OutFile struct {
 	done   bool
 }
 
-// CreateFile starts to write path. A name that ends in .gz or .zst compresses the contents. Anything but a regular file, such
-// as a pipe or a terminal, is written in place. A path that cannot be written is a *fault.Mistake. The caller finishes with
-// Commit, and calls Discard in any case.
+// CreateFile starts to write path. A name that ends in .gz or .zst compresses the contents. Anything but a regular
+// file, such as a pipe or a terminal, is written in place. A path that cannot be written is a *fault.Mistake. The
+// caller finishes with Commit, and calls Discard in any case.
 func CreateFile(path string) (*OutFile, error) {
 	final, err := filepath.EvalSymlinks(path) // a link stays, its target is replaced
 	if errors.Is(err, fs.ErrNotExist) {

@@ -59,7 +59,8 @@ func TestCreateFileReplacesAsAWhole(t *testing.T) {
 	o.Discard()
 	st, err := os.Stat(path)
 	if err != nil || read(path) != "new" || left() != 1 || st.Mode().Perm() != 0o640 {
-		t.Errorf("after Commit: %q, %d files, mode %v (%v); want the new content with the old mode", read(path), left(), st.Mode(), err)
+		t.Errorf("after Commit: %q, %d files, mode %v (%v); want the new content with the old mode", read(path), left(),
+			st.Mode(), err)
 	}
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(path, link); err != nil {

@@ -48,8 +48,8 @@ type acting struct {
 	preempting *string
 }
 
-// Act implements live.Cluster. Each action reads the job from the server first, and writes on the condition that nobody has changed
-// it since.
+// Act implements live.Cluster. Each action reads the job from the server first, and writes on the condition that nobody
+// has changed it since.
 func (c *Cluster) Act(ctx context.Context, actions []live.Action) []live.Result {
 	results := make([]live.Result, len(actions))
 	a := &acting{Cluster: c}
@@ -94,7 +94,8 @@ func (c *Cluster) parse(id string) (kind, namespace, name, uid string, ok bool) 
 	if kind == "pods" {
 		ok = !ok && name != ""
 	}
-	if namespace == "" || name == "" || !slices.Contains(c.cfg.Namespaces, "") && !slices.Contains(c.cfg.Namespaces, namespace) {
+	if namespace == "" || name == "" || !slices.Contains(c.cfg.Namespaces, "") &&
+		!slices.Contains(c.cfg.Namespaces, namespace) {
 		ok = false
 	}
 	return kind, namespace, name, uid, ok
@@ -111,7 +112,8 @@ func (a *acting) act(ctx context.Context, action live.Action) error {
 		return fmt.Errorf("%w: want a score from 0 to %d", live.ErrUnsupported, live.MaxScore)
 	}
 	kind, namespace, name, uid, ok := a.parse(action.Job)
-	do := map[string]func(context.Context, live.Action, string, string, string) error{"job": a.onJob, "workload": a.onWorkload, "pod": a.onPods, "pods": a.onPods}[kind]
+	do := map[string]func(context.Context, live.Action, string, string, string) error{"job": a.onJob,
+		"workload": a.onWorkload, "pod": a.onPods, "pods": a.onPods}[kind]
 	if !ok || do == nil {
 		return live.ErrGone
 	}
@@ -143,7 +145,8 @@ func get[T any](ctx context.Context, c *client, path, uid string) (*T, error) {
 // tree is JSON to send.
 type tree = map[string]any
 
-// marks begins a patch of an object: on the condition that it has not changed, with annotations to set, nil = to take away.
+// marks begins a patch of an object: on the condition that it has not changed, with annotations to set, nil = to take
+// away.
 func marks(m *kube.Meta, annotations tree) tree {
 	return tree{"resourceVersion": m.ResourceVersion, "annotations": annotations}
 }
@@ -197,7 +200,8 @@ func (a *acting) onJob(ctx context.Context, action live.Action, namespace, name,
 	}
 	if a.kueue.queues(j) {
 		if why := a.kueue.lacks(); why != "" {
-			return fmt.Errorf("%w: the Job is in a queue of Kueue, which starts it by its Workload: %s", live.ErrUnsupported, why)
+			return fmt.Errorf("%w: the Job is in a queue of Kueue, which starts it by its Workload: %s", live.ErrUnsupported,
+				why)
 		}
 		return fmt.Errorf("%w: Kueue has not made the Job's Workload", live.ErrNotYet)
 	}
@@ -261,8 +265,8 @@ func (a *acting) suspend(ctx context.Context, j *kube.Job) (*kube.Job, error) {
 	return a.patchJob(ctx, j, tree{"spec": tree{"suspend": true}, "metadata": marks(&j.Meta, tree{heldKey: "true"})})
 }
 
-// reshape lets a Job start, on nodes alone if there are any. Nodes can be written only while it is suspended and has no pods: if it
-// is not, it is suspended first, and stays held if it ends in between.
+// reshape lets a Job start, on nodes alone if there are any. Nodes can be written only while it is suspended and has no
+// pods: if it is not, it is suspended first, and stays held if it ends in between.
 func (a *acting) reshape(ctx context.Context, j *kube.Job, nodes []string, freed bool) error {
 	template, mark, err := a.pin(ctx, &j.Spec.Template.Spec, j.Annotations[freedKey], nodes)
 	if err != nil {
@@ -331,9 +335,10 @@ func (a *acting) emptied(ctx context.Context, j *kube.Job) (*kube.Job, error) {
 	}
 }
 
-// pin returns what to patch in a pod's spec so that it runs on nodes alone, nil = nothing, and the mark for it. before is the mark
-// of what we have written there earlier, which is taken away.
-func (a *acting) pin(ctx context.Context, p *kube.PodSpec, before string, nodes []string) (patch tree, mark any, err error) {
+// pin returns what to patch in a pod's spec so that it runs on nodes alone, nil = nothing, and the mark for it. before
+// is the mark of what we have written there earlier, which is taken away.
+func (a *acting) pin(ctx context.Context, p *kube.PodSpec, before string,
+	nodes []string) (patch tree, mark any, err error) {
 	selector, terms := p.NodeSelector[hostLabel], p.Terms()
 	changed := false
 	if before != "" && before != anyNode {
@@ -360,7 +365,8 @@ func (a *acting) pin(ctx context.Context, p *kube.PodSpec, before string, nodes 
 		if may := v.may(&own); may != nil {
 			for _, n := range nodes {
 				if !slices.Contains(may, n) {
-					return nil, nil, fmt.Errorf("%w: node %s is none of those that its owner asks for (%s)", live.ErrUnsupported, n, strings.Join(may, ", "))
+					return nil, nil, fmt.Errorf("%w: node %s is none of those that its owner asks for (%s)", live.ErrUnsupported, n,
+						strings.Join(may, ", "))
 				}
 			}
 		}
@@ -400,7 +406,8 @@ func (v *view) hostsOf(nodes []string) ([]string, error) {
 		}
 		h := v.nodes[i].Labels[hostLabel]
 		if h == "" || strings.Contains(h, ",") {
-			return nil, fmt.Errorf("%w: node %s has no label %s, by which pods choose a node", live.ErrUnsupported, name, hostLabel)
+			return nil, fmt.Errorf("%w: node %s has no label %s, by which pods choose a node", live.ErrUnsupported, name,
+				hostLabel)
 		}
 		hosts = append(hosts, h)
 	}
@@ -502,9 +509,11 @@ func (a *acting) onPods(ctx context.Context, action live.Action, namespace, name
 	case len(tied) > 0:
 		return untied(tied[0])
 	case action.Op == live.HoldJob:
-		return fmt.Errorf("%w: a pod can be held only by a scheduling gate %s that it was created with", live.ErrUnsupported, gate)
+		return fmt.Errorf("%w: a pod can be held only by a scheduling gate %s that it was created with", live.ErrUnsupported,
+			gate)
 	case action.Op == live.StartJob && len(action.Nodes) > 0:
-		return fmt.Errorf("%w: the nodes of a pod without the scheduling gate %s cannot be changed", live.ErrUnsupported, gate)
+		return fmt.Errorf("%w: the nodes of a pod without the scheduling gate %s cannot be changed", live.ErrUnsupported,
+			gate)
 	case action.Op == live.StartJob || !freed:
 		return nil
 	}
@@ -525,7 +534,9 @@ func untied(p *kube.Pod) error {
 	if o := p.Controller(); o.Kind != "" {
 		again = o.Kind + " " + o.Name + " makes it again"
 	}
-	return fmt.Errorf("%w: pod %s waits for node %s, and Kubernetes changes no nodes of a pod that has been let go; kubectl delete pod -n %s %s, then %s",
+	return fmt.Errorf(
+		"%w: pod %s waits for node %s, and Kubernetes changes no nodes of a pod that has been let go; kubectl delete pod "+
+			"-n %s %s, then %s",
 		live.ErrTied, p.Name, strings.ReplaceAll(p.Annotations[freedKey], ",", " or "), p.Namespace, p.Name, again)
 }
 
@@ -584,7 +595,8 @@ func (a *acting) onWorkload(ctx context.Context, action live.Action, namespace, 
 	running := !w.Admitted().IsZero()
 	active := w.Spec.Active == nil || *w.Spec.Active
 	held := w.Annotations[heldKey] != ""
-	if kube.Holds(w.Status.Conditions, "Finished") != nil || !w.DeletionTimestamp.IsZero() || running && action.Op != live.RequeueJob {
+	if kube.Holds(w.Status.Conditions, "Finished") != nil || !w.DeletionTimestamp.IsZero() ||
+		running && action.Op != live.RequeueJob {
 		return live.ErrGone
 	}
 	var body tree
@@ -660,9 +672,11 @@ func (a *acting) rankPatch(ctx context.Context, v *view, u *unit, score int64) (
 		return nil, fmt.Errorf("%w: %s", live.ErrUnsupported, *a.preempting)
 	}
 	if room == 0 {
-		return nil, fmt.Errorf("%w: there is no room above its priority %d: another class of Workloads follows at once", live.ErrUnsupported, base)
+		return nil, fmt.Errorf("%w: there is no room above its priority %d: another class of Workloads follows at once",
+			live.ErrUnsupported, base)
 	}
-	r := ranked{Score: score, Base: base, Wrote: int32(int64(base) + raise(score, room)), Unset: was.Unset || was.Score == 0 && u.wl.Spec.Priority == nil}
+	r := ranked{Score: score, Base: base, Wrote: int32(int64(base) + raise(score, room)),
+		Unset: was.Unset || was.Score == 0 && u.wl.Spec.Priority == nil}
 	if r == was {
 		return nil, nil
 	}

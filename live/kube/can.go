@@ -8,8 +8,8 @@ import (
 	"clustergym/live"
 )
 
-// may asks the server whether this user may do something, in all namespaces that are looked at. It returns what is missing, "" if
-// nothing is.
+// may asks the server whether this user may do something, in all namespaces that are looked at. It returns what is
+// missing, "" if nothing is.
 func (c *Cluster) may(ctx context.Context, verb, group, resource string) (string, error) {
 	name, sub, _ := strings.Cut(resource, "/")
 	for _, ns := range c.cfg.Namespaces {
@@ -20,7 +20,8 @@ func (c *Cluster) may(ctx context.Context, verb, group, resource string) (string
 				Allowed bool `json:"allowed"`
 			} `json:"status"`
 		}
-		if _, err := c.c.call(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", nil, review, &answer); err != nil {
+		if _, err := c.c.call(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", nil, review,
+			&answer); err != nil {
 			return "", err
 		}
 		if !answer.Status.Allowed {
@@ -54,14 +55,16 @@ func (c *Cluster) Can(ctx context.Context) (live.Caps, error) {
 	if caps.Rank = k.lacks(); caps.Rank != "" {
 		return caps, nil
 	}
-	caps.Rank, err = c.lacking(ctx, "rank", [][3]string{{"patch", kueueGroup, "workloads"}, {"get", kueueGroup, "workloads"}, {"get", "batch", "jobs"}})
+	caps.Rank, err = c.lacking(ctx, "rank",
+		[][3]string{{"patch", kueueGroup, "workloads"}, {"get", kueueGroup, "workloads"}, {"get", "batch", "jobs"}})
 	if err == nil && caps.Rank == "" {
 		caps.Rank, err = k.preempting(ctx, c.c)
 	}
 	return caps, err
 }
 
-// lacking names the first of the rights of a mode, as verb, group and resource, that this user does not have; "" if it has all.
+// lacking names the first of the rights of a mode, as verb, group and resource, that this user does not have; "" if it
+// has all.
 func (c *Cluster) lacking(ctx context.Context, mode string, rights [][3]string) (string, error) {
 	for _, r := range rights {
 		why, err := c.may(ctx, r[0], r[1], r[2])

@@ -52,12 +52,14 @@ func newClient(c Config) (*client, error) {
 		}
 		t.Certificates = []tls.Certificate{pair}
 	}
-	// A watch may be silent for a minute; HTTP/2 asks after a connection that is silent for longer than this. A server that takes
-	// a connection and answers nothing is none.
+	// A watch may be silent for a minute; HTTP/2 asks after a connection that is silent for longer than this. A server
+	// that takes a connection and answers nothing is none.
 	tr := &http.Transport{
-		TLSClientConfig: t, ForceAttemptHTTP2: true, ResponseHeaderTimeout: 30 * time.Second, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 4,
-		DialContext: (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext, TLSHandshakeTimeout: 10 * time.Second,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
+		TLSClientConfig: t, ForceAttemptHTTP2: true, ResponseHeaderTimeout: 30 * time.Second,
+		IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 4,
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 	}
 	if c.Proxy != "" {
 		u, err := url.Parse(c.Proxy)
@@ -66,11 +68,12 @@ func newClient(c Config) (*client, error) {
 		}
 		tr.Proxy = http.ProxyURL(u)
 	}
-	return &client{server: strings.TrimRight(c.Server, "/"), token: c.Token, tokenFile: c.TokenFile, agent: "clustergym", http: &http.Client{
-		Transport: tr,
-		// A token must not follow to another server.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	return &client{server: strings.TrimRight(c.Server, "/"), token: c.Token, tokenFile: c.TokenFile, agent: "clustergym",
+		http: &http.Client{
+			Transport: tr,
+			// A token must not follow to another server.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}}, nil
 }
 
 const mergePatch = "application/merge-patch+json"
@@ -134,7 +137,9 @@ func failure(ctx context.Context, method, path string, err error) error {
 	}
 	var cert *tls.CertificateVerificationError
 	if errors.As(err, &cert) {
-		return fmt.Errorf("%w: the server's certificate is not one that the certificate authority of this configuration vouches for: %v", live.ErrUnsupported, cert.Err)
+		return fmt.Errorf(
+			"%w: the server's certificate is not one that the certificate authority of this configuration vouches for: %v",
+			live.ErrUnsupported, cert.Err)
 	}
 	return fmt.Errorf("%w: %s %s: %v", live.ErrUnreachable, method, path, err)
 }
@@ -171,7 +176,8 @@ func statusError(method, path string, code int, message string) error {
 		return fmt.Errorf("%w: %s", errConflict, said)
 	case code == http.StatusGone:
 		return fmt.Errorf("%w: %s", errExpired, said)
-	case code == http.StatusInternalServerError && method != http.MethodGet: // of this object, as from a webhook that fails
+	// of this object, as from a webhook that fails
+	case code == http.StatusInternalServerError && method != http.MethodGet:
 		return errors.New(said)
 	case code == http.StatusTooManyRequests || code >= 500:
 		return fmt.Errorf("%w: %s", live.ErrUnreachable, said)
@@ -196,7 +202,8 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 		var syntax *json.SyntaxError
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &syntax) || errors.As(err, &kind) {
-			return at, fmt.Errorf("%w: %s %s: the answer is not the JSON of a version known here: %v", live.ErrUnsupported, method, path, err)
+			return at, fmt.Errorf("%w: %s %s: the answer is not the JSON of a version known here: %v", live.ErrUnsupported,
+				method, path, err)
 		}
 		return at, failure(ctx, method, path, err)
 	}

@@ -57,7 +57,8 @@ type Node struct {
 }
 
 // racks are the labels of nodes that name a rack or zone; the first that is there counts.
-var racks = []string{"topology.kubernetes.io/rack", "network.topology.nvidia.com/leaf", "topology.k8s.aws/network-node-layer-3", "topology.kubernetes.io/zone"}
+var racks = []string{"topology.kubernetes.io/rack", "network.topology.nvidia.com/leaf",
+	"topology.k8s.aws/network-node-layer-3", "topology.kubernetes.io/zone"}
 
 // hostLabel is the label of a node by which pods choose it. Its value is not always the node's name.
 const hostLabel = "kubernetes.io/hostname"
@@ -183,7 +184,8 @@ type unit struct {
 }
 
 func (c *Cluster) view() *view {
-	v := &view{c: c, nodes: c.nodes.all(), hosts: map[string]string{}, units: map[string]*unit{}, owners: map[string]*unit{}}
+	v := &view{c: c, nodes: c.nodes.all(), hosts: map[string]string{}, units: map[string]*unit{},
+		owners: map[string]*unit{}}
 	for _, n := range v.nodes {
 		if h := n.Labels[hostLabel]; h != "" {
 			v.hosts[h] = n.Name
@@ -298,19 +300,22 @@ func (v *view) fill(s *live.Snapshot) {
 	}
 	for name, gpus := range used { // the snapshot is sorted later
 		if name != "" {
-			s.Nodes = append(s.Nodes, live.Node{Name: name, GPUs: gpus, Down: true, Why: "it has been deleted, with pods still on it"})
+			s.Nodes = append(s.Nodes,
+				live.Node{Name: name, GPUs: gpus, Down: true, Why: "it has been deleted, with pods still on it"})
 		}
 	}
 }
 
-// node is a node as a snapshot shows it. used are the GPUs that running jobs hold: it has no fewer, even if its device plug-in
-// says nothing for a while.
+// node is a node as a snapshot shows it. used are the GPUs that running jobs hold: it has no fewer, even if its device
+// plug-in says nothing for a while.
 func (v *view) node(n *Node, used int) live.Node {
-	m := live.Node{Name: n.Name, GPUs: v.gpus(n.Status.Allocatable), Rack: label(n, racks), GPUType: label(n, v.c.cfg.Reading.Types)}
+	m := live.Node{Name: n.Name, GPUs: v.gpus(n.Status.Allocatable), Rack: label(n, racks),
+		GPUType: label(n, v.c.cfg.Reading.Types)}
 	m.CPUMilli, _ = n.Status.Allocatable["cpu"].Milli()
 	m.MemBytes, _ = n.Status.Allocatable["memory"].Value()
 	var why []string
-	if has := v.gpus(n.Status.Capacity); m.GPUs == 0 && has > 0 { // its device plug-in is away; the kubelet forgets the capacity some minutes later
+	// its device plug-in is away; the kubelet forgets the capacity some minutes later
+	if has := v.gpus(n.Status.Capacity); m.GPUs == 0 && has > 0 {
 		m.GPUs = has
 		why = append(why, "none of its GPUs can be allocated")
 	}
@@ -321,11 +326,14 @@ func (v *view) node(n *Node, used int) live.Node {
 	if n.Spec.Unschedulable {
 		why = append(why, "cordoned")
 	}
-	if i := slices.IndexFunc(n.Status.Conditions, func(c kube.Condition) bool { return c.Type == "Ready" }); i >= 0 && n.Status.Conditions[i].Status != "True" {
+	if i := slices.IndexFunc(n.Status.Conditions, func(c kube.Condition) bool { return c.Type == "Ready" }); i >= 0 &&
+		n.Status.Conditions[i].Status != "True" {
 		why = append(why, strings.TrimSpace("not ready: "+n.Status.Conditions[i].Reason))
 	}
 	for _, t := range n.Spec.Taints {
-		known := slices.Contains(v.c.cfg.Tolerated, t.Key) || slices.Contains(v.c.cfg.Reading.GPUs, t.Key) || strings.HasPrefix(t.Key, "node.kubernetes.io/") && len(why) > 0
+		known := slices.Contains(v.c.cfg.Tolerated,
+			t.Key) || slices.Contains(v.c.cfg.Reading.GPUs, t.Key) || strings.HasPrefix(t.Key,
+			"node.kubernetes.io/") && len(why) > 0
 		if t.Effect != "PreferNoSchedule" && !known {
 			why = append(why, "taint "+t.Key)
 		}
@@ -397,8 +405,8 @@ func (u *unit) restarts(j *live.Job) {
 	}
 }
 
-// rank fills in what the unit's rank says. Where a class of priorities has come or gone, those that were written before leave another room,
-// and would put jobs among the wrong ones.
+// rank fills in what the unit's rank says. Where a class of priorities has come or gone, those that were written before
+// leave another room, and would put jobs among the wrong ones.
 func (v *view) rank(u *unit, j *live.Job) {
 	if u.wl == nil {
 		return
@@ -557,7 +565,8 @@ func (v *view) may(p *kube.PodSpec) []string {
 	}
 	var union []string // of the alternatives, if all of them name hosts
 	for _, t := range p.Terms() {
-		i := slices.IndexFunc(t.MatchExpressions, func(e kube.Requirement) bool { return e.Key == hostLabel && e.Operator == "In" })
+		i := slices.IndexFunc(t.MatchExpressions,
+			func(e kube.Requirement) bool { return e.Key == hostLabel && e.Operator == "In" })
 		if i < 0 {
 			union = nil
 			break

@@ -25,8 +25,8 @@ import (
 type Config struct {
 	// Server is the address of the API server, as https://10.0.0.1:6443. Name is what the cluster is called in snapshots.
 	Server, Name string
-	// CA are certificates in PEM that sign the server's; nil = the system's. ServerName is the name to look for in the server's
-	// certificate in place of the address. Insecure takes any certificate.
+	// CA are certificates in PEM that sign the server's; nil = the system's. ServerName is the name to look for in the
+	// server's certificate in place of the address. Insecure takes any certificate.
 	CA         []byte
 	ServerName string
 	Insecure   bool
@@ -66,13 +66,15 @@ func (c Config) withDefaults() Config {
 // ServiceAccountDir is where a pod finds the credentials of its service account.
 const ServiceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// InCluster is the configuration of a pod: host and port are its KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, dir is
-// ServiceAccountDir.
+// InCluster is the configuration of a pod: host and port are its KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT,
+// dir is ServiceAccountDir.
 func InCluster(host, port, dir string) (Config, error) {
 	if host == "" || port == "" {
-		return Config{}, errors.New("this is no pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; want a kubeconfig file")
+		return Config{},
+			errors.New("this is no pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; want a kubeconfig file")
 	}
-	c := Config{Server: "https://" + net.JoinHostPort(host, port), Name: "kubernetes", TokenFile: filepath.Join(dir, "token")}
+	c := Config{Server: "https://" + net.JoinHostPort(host, port), Name: "kubernetes",
+		TokenFile: filepath.Join(dir, "token")}
 	var err error
 	if c.CA, err = ordinary.Read(filepath.Join(dir, "ca.crt"), ordinary.Settings); err != nil {
 		return Config{}, fmt.Errorf("the pod's service account: %w", err)
@@ -128,13 +130,15 @@ type named struct {
 	} `yaml:"context"`
 }
 
-// Kubeconfig reads a kubeconfig file. context names one of its contexts; "" = its current one. Users with a token, a token file
-// or a client certificate are taken. Those whose credentials come from a program (exec, auth-provider) are refused, since the
-// program would run with the rights of this one; so are names and passwords, which API servers do not take any more.
+// Kubeconfig reads a kubeconfig file. context names one of its contexts; "" = its current one. Users with a token, a
+// token file or a client certificate are taken. Those whose credentials come from a program (exec, auth-provider) are
+// refused, since the program would run with the rights of this one; so are names and passwords, which API servers do
+// not take any more.
 func Kubeconfig(path, context string) (Config, error) {
 	text, err := os.ReadFile(path) //nolint:gosec // the caller's file
 	if errors.Is(err, fs.ErrNotExist) && strings.ContainsRune(path, filepath.ListSeparator) {
-		return Config{}, fmt.Errorf("%s names several files, want one: kubectl config view --flatten --minify writes them into one", path)
+		return Config{},
+			fmt.Errorf("%s names several files, want one: kubectl config view --flatten --minify writes them into one", path)
 	}
 	if err != nil {
 		return Config{}, fmt.Errorf("kubeconfig: %w", err)
@@ -152,7 +156,8 @@ func Kubeconfig(path, context string) (Config, error) {
 			return Config{}, fmt.Errorf("%s is no kubeconfig: %w", path, err)
 		}
 		if more != nil {
-			return Config{}, fmt.Errorf("%s has a second document behind ---, want one: kubectl config view --flatten --minify writes it", path)
+			return Config{},
+				fmt.Errorf("%s has a second document behind ---, want one: kubectl config view --flatten --minify writes it", path)
 		}
 	}
 	if context == "" {
@@ -185,7 +190,8 @@ func (k *kubeconfig) cluster(c *Config, name, dir string) (err error) {
 		if e.Name != name {
 			continue
 		}
-		c.Server, c.ServerName, c.Insecure, c.Proxy = e.Cluster.Server, e.Cluster.ServerName, e.Cluster.Insecure, e.Cluster.Proxy
+		c.Server, c.ServerName, c.Insecure, c.Proxy = e.Cluster.Server, e.Cluster.ServerName, e.Cluster.Insecure,
+			e.Cluster.Proxy
 		if u, err := url.Parse(c.Server); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 			return fmt.Errorf("cluster %q: server %q, want an address as https://10.0.0.1:6443", name, c.Server)
 		}
@@ -198,7 +204,8 @@ func (k *kubeconfig) cluster(c *Config, name, dir string) (err error) {
 }
 
 func (k *kubeconfig) user(c *Config, name, dir string) (err error) {
-	const instead = "want a token, a tokenFile or a client certificate (kubectl create token makes one for a service account)"
+	const instead = "want a token, a tokenFile or a client certificate (kubectl create token makes one for a service " +
+		"account)"
 	for _, e := range k.Users {
 		if e.Name != name {
 			continue
@@ -206,9 +213,11 @@ func (k *kubeconfig) user(c *Config, name, dir string) (err error) {
 		u := &e.User
 		switch {
 		case u.Exec != nil:
-			return fmt.Errorf("%w: user %q gets its credentials from the program %q, %s", live.ErrUnsupported, name, u.Exec.Command, instead)
+			return fmt.Errorf("%w: user %q gets its credentials from the program %q, %s", live.ErrUnsupported, name,
+				u.Exec.Command, instead)
 		case u.AuthProvider != nil:
-			return fmt.Errorf("%w: user %q gets its credentials from the auth-provider %q, %s", live.ErrUnsupported, name, u.AuthProvider.Name, instead)
+			return fmt.Errorf("%w: user %q gets its credentials from the auth-provider %q, %s", live.ErrUnsupported, name,
+				u.AuthProvider.Name, instead)
 		case u.Username != "":
 			return fmt.Errorf("%w: user %q has a name and a password, %s", live.ErrUnsupported, name, instead)
 		case u.As != "":

@@ -13,8 +13,8 @@ import (
 	"clustergym/traces/kube"
 )
 
-// History lists the Jobs, pods and Workloads that the cluster still knows, those that have ended among them. How long it keeps
-// them is its own affair: a Job with ttlSecondsAfterFinished is gone soon.
+// History lists the Jobs, pods and Workloads that the cluster still knows, those that have ended among them. How long
+// it keeps them is its own affair: a Job with ttlSecondsAfterFinished is gone soon.
 func (c *Cluster) History(ctx context.Context) (*kube.Objects, error) {
 	o := &kube.Objects{Jobs: map[string]*kube.Job{}, Pods: map[string]*kube.Pod{}, Workloads: map[string]*kube.Workload{}}
 	var k kueue
@@ -46,7 +46,8 @@ func (c *Cluster) addAll(ctx context.Context, o *kube.Objects, path string) erro
 			query.Del("continue")
 			continue
 		case errors.Is(err, errMissing):
-			return fmt.Errorf("%w: the server does not offer %s: its version is not one that is known here", live.ErrUnsupported, path)
+			return fmt.Errorf("%w: the server does not offer %s: its version is not one that is known here", live.ErrUnsupported,
+				path)
 		case err != nil:
 			return err
 		}

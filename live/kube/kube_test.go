@@ -174,7 +174,8 @@ func TestASuspendedJobWithoutTheLabelIsItsOwners(t *testing.T) {
 	if j := observed(t, c).Job(id); j.Ours || j.Blocked != "suspended by its owner" {
 		t.Errorf("%+v", j)
 	}
-	for op, want := range map[live.Op]error{live.StartJob: live.ErrUnsupported, live.HoldJob: live.ErrUnsupported, live.ReleaseJob: nil} {
+	for op, want := range map[live.Op]error{live.StartJob: live.ErrUnsupported, live.HoldJob: live.ErrUnsupported,
+		live.ReleaseJob: nil} {
 		if r := c.Act(ctx, []live.Action{{Op: op, Job: id}}); !errors.Is(r[0].Err, want) {
 			t.Errorf("%v: %v, want %v", op, r[0].Err, want)
 		}
@@ -187,17 +188,24 @@ func TestASuspendedJobWithoutTheLabelIsItsOwners(t *testing.T) {
 func TestOwnersNodesAreKept(t *testing.T) {
 	s, w := small(t)
 	hand := tree{"labels": tree{gate: ""}}
-	affinity := tree{"nodeAffinity": tree{"requiredDuringSchedulingIgnoredDuringExecution": tree{"nodeSelectorTerms": []tree{
-		{"matchExpressions": []tree{{"key": "nvidia.com/gpu.product", "operator": "In", "values": []string{"NVIDIA-A100-SXM4-80GB"}}}},
-		{"matchExpressions": []tree{{"key": "big", "operator": "Exists"}}}}}}}
-	id := w.submit("a", 16, tree{"metadata": hand, "spec": tree{"suspend": true, "template": tree{"spec": merged(podSpec(8), tree{"affinity": affinity})}}})
-	one := w.submit("b", 8, tree{"metadata": hand, "spec": tree{"suspend": true, "template": tree{"spec": merged(podSpec(8), tree{"nodeSelector": tree{hostLabel: "g1"}})}}})
+	affinity := tree{
+		"nodeAffinity": tree{"requiredDuringSchedulingIgnoredDuringExecution": tree{"nodeSelectorTerms": []tree{
+			{"matchExpressions": []tree{{"key": "nvidia.com/gpu.product", "operator": "In",
+				"values": []string{"NVIDIA-A100-SXM4-80GB"}}}},
+			{"matchExpressions": []tree{{"key": "big", "operator": "Exists"}}}}}}}
+	id := w.submit("a", 16,
+		tree{"metadata": hand, "spec": tree{"suspend": true,
+			"template": tree{"spec": merged(podSpec(8), tree{"affinity": affinity})}}})
+	one := w.submit("b", 8,
+		tree{"metadata": hand, "spec": tree{"suspend": true,
+			"template": tree{"spec": merged(podSpec(8), tree{"nodeSelector": tree{hostLabel: "g1"}})}}})
 	c := opened(t, Config{Server: s.URL})
 	snap := observed(t, c)
 	if n := snap.Job(one).Nodes; !slices.Equal(n, []string{"g1"}) || snap.Job(one).Freed {
 		t.Errorf("nodes %v", n)
 	}
-	if r := c.Act(ctx, []live.Action{{Op: live.StartJob, Job: one, Nodes: []string{"g2"}}}); !errors.Is(r[0].Err, live.ErrUnsupported) || !strings.Contains(r[0].Err.Error(), "g1") {
+	if r := c.Act(ctx, []live.Action{{Op: live.StartJob, Job: one, Nodes: []string{"g2"}}}); !errors.Is(r[0].Err,
+		live.ErrUnsupported) || !strings.Contains(r[0].Err.Error(), "g1") {
 		t.Errorf("%v, want its owner's node named", r[0].Err)
 	}
 	act := func(a live.Action) {
@@ -226,7 +234,8 @@ func TestOwnersNodesAreKept(t *testing.T) {
 		Spec     struct{ Template struct{ Spec tree } }
 	}
 	w.must(http.MethodGet, w.jobPath("a"), nil, &full)
-	if got := full.Spec.Template.Spec; !same(got["affinity"], affinity) || got["nodeSelector"] != nil && len(got["nodeSelector"].(tree)) > 0 || len(full.Metadata.Annotations) > 0 {
+	if got := full.Spec.Template.Spec; !same(got["affinity"], affinity) ||
+		got["nodeSelector"] != nil && len(got["nodeSelector"].(tree)) > 0 || len(full.Metadata.Annotations) > 0 {
 		t.Errorf("after all: %v, %v, want its owner's affinity and no annotations", got, full.Metadata.Annotations)
 	}
 }
@@ -235,10 +244,12 @@ func TestGatedPodsStartWhereTheyShould(t *testing.T) {
 	s, w := small(t)
 	pod := func(name string, gates ...tree) string {
 		var p kube.Pod
-		w.must(http.MethodPost, in(core, w.namespace, "pods"), tree{"metadata": tree{"name": name}, "spec": merged(podSpec(4), tree{"schedulingGates": gates})}, &p)
+		w.must(http.MethodPost, in(core, w.namespace, "pods"),
+			tree{"metadata": tree{"name": name}, "spec": merged(podSpec(4), tree{"schedulingGates": gates})}, &p)
 		return kube.ID("pod", p.Namespace, p.Name, p.UID)
 	}
-	ours, both, free := pod("a", tree{"name": gate}), pod("b", tree{"name": gate}, tree{"name": "example.org/quota"}), pod("c")
+	ours, both, free := pod("a",
+		tree{"name": gate}), pod("b", tree{"name": gate}, tree{"name": "example.org/quota"}), pod("c")
 	c := opened(t, Config{Server: s.URL})
 	snap := observed(t, c)
 	if j := snap.Job(ours); !j.Ours || j.GPUs != 4 {
@@ -247,15 +258,20 @@ func TestGatedPodsStartWhereTheyShould(t *testing.T) {
 	if j := snap.Job(both); j.Ours || j.Blocked != "scheduling gate example.org/quota" {
 		t.Errorf("%+v, want another's", j)
 	}
-	r := c.Act(ctx, []live.Action{{Op: live.StartJob, Job: ours, Nodes: []string{"g3"}}, {Op: live.HoldJob, Job: free}, {Op: live.HoldJob, Job: both}, {Op: live.ReleaseJob, Job: free}})
+	r := c.Act(ctx,
+		[]live.Action{{Op: live.StartJob, Job: ours, Nodes: []string{"g3"}}, {Op: live.HoldJob, Job: free},
+			{Op: live.HoldJob, Job: both}, {Op: live.ReleaseJob, Job: free}})
 	if r[0].Err != nil || !errors.Is(r[1].Err, live.ErrUnsupported) || r[2].Err != nil || r[3].Err != nil {
 		t.Errorf("%v", r)
 	}
 	if j := observed(t, c).Job(ours); j.Ours || !j.Freed || !slices.Equal(j.Nodes, []string{"g3"}) {
 		t.Errorf("%+v, want it let go to g3", j)
 	}
-	for _, a := range []live.Action{{Op: live.ReleaseJob, Job: ours}, {Op: live.HoldJob, Job: ours}, {Op: live.StartJob, Job: ours, Nodes: []string{"g1"}}} {
-		if err := c.Act(ctx, []live.Action{a})[0].Err; !errors.Is(err, live.ErrTied) || !strings.Contains(err.Error(), "pod a waits for node g3") || !strings.Contains(err.Error(), "kubectl delete pod -n ml a, then create it again") {
+	for _, a := range []live.Action{{Op: live.ReleaseJob, Job: ours}, {Op: live.HoldJob, Job: ours},
+		{Op: live.StartJob, Job: ours, Nodes: []string{"g1"}}} {
+		if err := c.Act(ctx, []live.Action{a})[0].Err; !errors.Is(err, live.ErrTied) ||
+			!strings.Contains(err.Error(), "pod a waits for node g3") ||
+			!strings.Contains(err.Error(), "kubectl delete pod -n ml a, then create it again") {
 			t.Errorf("%v: %v, want ErrTied", a, err)
 		}
 	}
@@ -275,8 +291,10 @@ func TestAGangOfPodsIsReleasedAsFarAsItCanBe(t *testing.T) {
 		if i == 0 {
 			spec["schedulingGates"] = []tree{}
 		}
-		w.must(http.MethodPost, in(core, w.namespace, "pods"), tree{"metadata": tree{"name": fmt.Sprint("p", i), "labels": labels, "annotations": annotations,
-			"ownerReferences": []tree{{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "serve", "uid": "1", "controller": true}}}, "spec": spec}, nil)
+		w.must(http.MethodPost, in(core, w.namespace, "pods"),
+			tree{"metadata": tree{"name": fmt.Sprint("p", i), "labels": labels, "annotations": annotations,
+				"ownerReferences": []tree{{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "serve", "uid": "1",
+					"controller": true}}}, "spec": spec}, nil)
 	}
 	c := opened(t, Config{Server: s.URL})
 	release := live.Action{Op: live.ReleaseJob, Job: "pods/ml/pair"}
@@ -291,7 +309,9 @@ func TestAGangOfPodsIsReleasedAsFarAsItCanBe(t *testing.T) {
 	if isGated(&p) {
 		t.Error("p1 still has its gate")
 	}
-	if err := c.Act(ctx, []live.Action{release})[0].Err; !errors.Is(err, live.ErrTied) || !strings.Contains(err.Error(), "p0 waits for node g1 or g2") || !strings.Contains(err.Error(), "then ReplicaSet serve makes it again") {
+	if err := c.Act(ctx, []live.Action{release})[0].Err; !errors.Is(err, live.ErrTied) ||
+		!strings.Contains(err.Error(), "p0 waits for node g1 or g2") ||
+		!strings.Contains(err.Error(), "then ReplicaSet serve makes it again") {
 		t.Errorf("%v, want ErrTied", err)
 	}
 }
@@ -330,8 +350,9 @@ func TestRanksKeepPrioritiesInForce(t *testing.T) {
 	s.kueue = []string{"v1beta1", "v1beta2"}
 	workload := func(name string, priority any) string {
 		var o kube.Workload
-		w.must(http.MethodPost, in("/apis/"+kueueGroup+"/v1beta2", w.namespace, "workloads"), tree{"metadata": tree{"name": name}, "spec": tree{"queueName": "q", "priority": priority,
-			"podSets": []tree{{"count": 2, "template": tree{"spec": podSpec(8)}}}}}, &o)
+		w.must(http.MethodPost, in("/apis/"+kueueGroup+"/v1beta2", w.namespace, "workloads"),
+			tree{"metadata": tree{"name": name}, "spec": tree{"queueName": "q", "priority": priority,
+				"podSets": []tree{{"count": 2, "template": tree{"spec": podSpec(8)}}}}}, &o)
 		return kube.ID("workload", o.Namespace, o.Name, o.UID)
 	}
 	low, low2, high, none := workload("low", 100), workload("low2", 100), workload("high", 110), workload("none", nil)
@@ -362,7 +383,8 @@ func TestRanksKeepPrioritiesInForce(t *testing.T) {
 	if j := snap.Job(low); j.Rank != live.MaxScore || j.GPUs != 16 || j.Group != "q" {
 		t.Errorf("%+v", j)
 	}
-	// When another class comes, ranks of the one below are written anew; where there is no room any more, they are taken back.
+	// When another class comes, ranks of the one below are written anew; where there is no room any more, they are taken
+	// back.
 	came := func(id string) *live.Snapshot {
 		return eventually(t, c, id+" is seen", func(s *live.Snapshot) bool { return s.Job(id) != nil })
 	}
@@ -400,18 +422,22 @@ func TestRanksAreNotWrittenWhereTheyWouldStopJobs(t *testing.T) {
 	w.queue = "gpus"
 	id := w.submit("wide", 40, nil) // it waits for ever
 	w.admit()
-	w.must(http.MethodPost, "/apis/"+kueueGroup+"/v1beta1/clusterqueues", tree{"metadata": tree{"name": "all", "namespace": ""}, "spec": tree{"preemption": tree{"withinClusterQueue": "LowerPriority"}}}, nil)
+	w.must(http.MethodPost, "/apis/"+kueueGroup+"/v1beta1/clusterqueues",
+		tree{"metadata": tree{"name": "all", "namespace": ""},
+			"spec": tree{"preemption": tree{"withinClusterQueue": "LowerPriority"}}}, nil)
 	c := opened(t, Config{Server: s.URL})
 	caps, err := c.Can(ctx)
 	if err != nil || !strings.Contains(caps.Rank, "ClusterQueue all stops running Workloads") {
 		t.Errorf("%+v, %v", caps, err)
 	}
-	if r := c.Act(ctx, []live.Action{{Op: live.RankJob, Job: id, Score: 1}}); !errors.Is(r[0].Err, live.ErrUnsupported) || !strings.Contains(r[0].Err.Error(), "ClusterQueue all") {
+	if r := c.Act(ctx, []live.Action{{Op: live.RankJob, Job: id, Score: 1}}); !errors.Is(r[0].Err, live.ErrUnsupported) ||
+		!strings.Contains(r[0].Err.Error(), "ClusterQueue all") {
 		t.Errorf("%v", r)
 	}
 }
 
-// Jobs in queues of a Kueue that is not known here, or whose Workloads may not be seen, are left to it, whatever is asked.
+// Jobs in queues of a Kueue that is not known here, or whose Workloads may not be seen, are left to it, whatever is
+// asked.
 func TestJobsOfAnUnknownKueueAreLeftToIt(t *testing.T) {
 	for _, c := range []struct {
 		versions []string
@@ -419,12 +445,14 @@ func TestJobsOfAnUnknownKueueAreLeftToIt(t *testing.T) {
 		says     string
 	}{
 		{[]string{"v3"}, func(string, string) bool { return true }, "Kueue offers version v3"},
-		{[]string{"v1beta1"}, func(_, resource string) bool { return resource != "workloads" }, `cannot list resource "workloads"`},
+		{[]string{"v1beta1"}, func(_, resource string) bool { return resource != "workloads" },
+			`cannot list resource "workloads"`},
 	} {
 		s, w := small(t)
 		s.kueue, s.may = c.versions, c.may
 		queued := tree{"metadata": tree{"labels": tree{kube.QueueLabel: "gpus", gate: ""}}}
-		admitted, waits, plain := w.submit("a", 8, queued), w.submit("b", 8, merged(queued, tree{"spec": tree{"suspend": true}})), w.submit("c", 8, nil)
+		admitted, waits, plain := w.submit("a", 8,
+			queued), w.submit("b", 8, merged(queued, tree{"spec": tree{"suspend": true}})), w.submit("c", 8, nil)
 		s.log = nil
 		k := opened(t, Config{Server: s.URL})
 		for _, j := range observed(t, k).Jobs {
@@ -434,7 +462,8 @@ func TestJobsOfAnUnknownKueueAreLeftToIt(t *testing.T) {
 		}
 		for _, id := range []string{admitted, waits} {
 			for op := live.RankJob; op < live.RequeueJob; op++ {
-				if r := k.Act(ctx, []live.Action{{Op: op, Job: id, Score: 1}}); !errors.Is(r[0].Err, live.ErrUnsupported) || !strings.Contains(r[0].Err.Error(), c.says) {
+				if r := k.Act(ctx, []live.Action{{Op: op, Job: id, Score: 1}}); !errors.Is(r[0].Err, live.ErrUnsupported) ||
+					!strings.Contains(r[0].Err.Error(), c.says) {
 					t.Errorf("%v: %v, want %q", op, r[0].Err, c.says)
 				}
 			}
@@ -457,15 +486,20 @@ func TestCanNamesWhatIsMissing(t *testing.T) {
 	}{
 		{"all rights", []string{"v1beta1"}, func(string, string) bool { return true }, "", ""},
 		{"no Kueue", nil, func(string, string) bool { return true }, "the cluster has no Kueue", ""},
-		{"a newer Kueue", []string{"v3", "v2"}, func(string, string) bool { return true }, "Kueue offers version v3, v2 of kueue.x-k8s.io, and this program knows v1beta2, v1beta1", ""},
-		{"shadow", []string{"v1beta1"}, func(v, _ string) bool { return v == "get" || v == "list" }, "may not patch workloads.kueue.x-k8s.io", "may not patch jobs.batch in all namespaces"},
-		{"no Workloads", []string{"v1beta1"}, func(_, r string) bool { return r != "workloads" }, "Workloads may not be seen", ""},
-		{"no ClusterQueues", []string{"v1beta1"}, func(_, r string) bool { return r != "clusterqueues" }, "grant list on clusterqueues", ""},
+		{"a newer Kueue", []string{"v3", "v2"}, func(string, string) bool { return true },
+			"Kueue offers version v3, v2 of kueue.x-k8s.io, and this program knows v1beta2, v1beta1", ""},
+		{"shadow", []string{"v1beta1"}, func(v, _ string) bool { return v == "get" || v == "list" },
+			"may not patch workloads.kueue.x-k8s.io", "may not patch jobs.batch in all namespaces"},
+		{"no Workloads", []string{"v1beta1"}, func(_, r string) bool { return r != "workloads" }, "Workloads may not be seen",
+			""},
+		{"no ClusterQueues", []string{"v1beta1"}, func(_, r string) bool { return r != "clusterqueues" },
+			"grant list on clusterqueues", ""},
 	} {
 		s, _ := small(t)
 		s.kueue, s.may = c.kueue, c.may
 		caps, err := opened(t, Config{Server: s.URL}).Can(ctx)
-		if err != nil || !strings.Contains(caps.Rank, c.rank) || !strings.Contains(caps.Gate, c.gate) || (c.rank == "") != (caps.Rank == "") || (c.gate == "") != (caps.Gate == "") {
+		if err != nil || !strings.Contains(caps.Rank, c.rank) || !strings.Contains(caps.Gate, c.gate) ||
+			(c.rank == "") != (caps.Rank == "") || (c.gate == "") != (caps.Gate == "") {
 			t.Errorf("%s: %+v, %v", c.name, caps, err)
 		}
 	}
@@ -579,7 +613,8 @@ func TestOlderServersAreAskedToForgetTheStart(t *testing.T) {
 	// Without the right to, the job stays held, and the error says what is missing.
 	s.mu.Lock()
 	s.refuse = func(r *http.Request) int {
-		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/status") && strings.Contains(r.Header.Get("User-Agent"), "clustergym") {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/status") &&
+			strings.Contains(r.Header.Get("User-Agent"), "clustergym") {
 			return http.StatusForbidden
 		}
 		return 0
@@ -606,7 +641,8 @@ func TestNamespacesAreAskedOneByOne(t *testing.T) {
 	w.namespace = "empty"
 	s.mu.Lock()
 	s.refuse = func(r *http.Request) int {
-		if path := r.URL.Path; strings.HasSuffix(path, "/jobs") || strings.HasSuffix(path, "/pods") || strings.HasSuffix(path, "/workloads") {
+		if path := r.URL.Path; strings.HasSuffix(path, "/jobs") || strings.HasSuffix(path, "/pods") ||
+			strings.HasSuffix(path, "/workloads") {
 			if !strings.Contains(path, "/namespaces/ml/") && !strings.Contains(path, "/namespaces/empty/") {
 				return http.StatusForbidden
 			}
@@ -618,7 +654,8 @@ func TestNamespacesAreAskedOneByOne(t *testing.T) {
 	if snap := observed(t, c); len(snap.Jobs) != 1 || snap.Job(id) == nil {
 		t.Errorf("%+v", snap.Jobs)
 	}
-	if r := c.Act(ctx, []live.Action{{Op: live.HoldJob, Job: "job/other/b@00000001"}, {Op: live.HoldJob, Job: id}}); !errors.Is(r[0].Err, live.ErrGone) || r[1].Err != nil {
+	if r := c.Act(ctx, []live.Action{{Op: live.HoldJob, Job: "job/other/b@00000001"},
+		{Op: live.HoldJob, Job: id}}); !errors.Is(r[0].Err, live.ErrGone) || r[1].Err != nil {
 		t.Errorf("%v", r)
 	}
 	if caps, err := c.Can(ctx); err != nil || caps != (live.Caps{}) {
@@ -632,23 +669,36 @@ func TestNamespacesAreAskedOneByOne(t *testing.T) {
 func TestNodesAndJobsAreUnderstood(t *testing.T) {
 	s, w := small(t)
 	w.must(http.MethodPatch, core+"/nodes/g0", tree{"spec": tree{"unschedulable": true}}, nil)
-	w.must(http.MethodPatch, core+"/nodes/g1/status", tree{"status": tree{"conditions": []tree{{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}}}}, nil)
-	w.must(http.MethodPatch, core+"/nodes/g2", tree{"spec": tree{"taints": []tree{{"key": "nvidia.com/gpu", "effect": "NoSchedule"}, {"key": "team", "value": "b", "effect": "NoSchedule"}}}}, nil)
-	w.must(http.MethodPatch, core+"/nodes/g3", tree{"spec": tree{"taints": []tree{{"key": "nvidia.com/gpu", "effect": "NoSchedule"}}}, "metadata": tree{"labels": tree{"topology.kubernetes.io/rack": "r7"}}}, nil)
-	w.must(http.MethodPost, core+"/nodes", tree{"metadata": tree{"name": "cpu0"}, "status": tree{"allocatable": tree{"cpu": "4"}}}, nil)
+	w.must(http.MethodPatch, core+"/nodes/g1/status",
+		tree{"status": tree{"conditions": []tree{{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}}}},
+		nil)
+	w.must(http.MethodPatch, core+"/nodes/g2",
+		tree{"spec": tree{"taints": []tree{{"key": "nvidia.com/gpu", "effect": "NoSchedule"},
+			{"key": "team", "value": "b", "effect": "NoSchedule"}}}}, nil)
+	w.must(http.MethodPatch, core+"/nodes/g3",
+		tree{"spec": tree{"taints": []tree{{"key": "nvidia.com/gpu", "effect": "NoSchedule"}}},
+			"metadata": tree{"labels": tree{"topology.kubernetes.io/rack": "r7"}}}, nil)
+	w.must(http.MethodPost, core+"/nodes",
+		tree{"metadata": tree{"name": "cpu0"}, "status": tree{"allocatable": tree{"cpu": "4"}}}, nil)
 	w.addNode("g4")
-	w.must(http.MethodPatch, core+"/nodes/g4", tree{"spec": tree{"taints": []tree{{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}}}}, nil)
-	id := w.submit("sweep-1", 16, tree{"metadata": tree{"labels": tree{"user": "ada"}, "generateName": "sweep-"}, "spec": tree{"activeDeadlineSeconds": 7200, "completions": 10,
-		"template": tree{"spec": merged(podSpec(8), tree{"nodeSelector": tree{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}})}}})
+	w.must(http.MethodPatch, core+"/nodes/g4",
+		tree{"spec": tree{"taints": []tree{{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}}}}, nil)
+	id := w.submit("sweep-1", 16,
+		tree{"metadata": tree{"labels": tree{"user": "ada"}, "generateName": "sweep-"},
+			"spec": tree{"activeDeadlineSeconds": 7200, "completions": 10,
+				"template": tree{"spec": merged(podSpec(8),
+					tree{"nodeSelector": tree{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}})}}})
 	w.submit("cores", 0, nil)
 	c := opened(t, Config{Server: s.URL, Name: "prod", Tolerated: []string{"dedicated"}})
 	snap := observed(t, c)
 	var nodes []string
 	for _, n := range snap.Nodes {
-		nodes = append(nodes, fmt.Sprintf("%s %s %s %d %d %v %s", n.Name, n.Rack, n.GPUType, n.GPUs, n.CPUMilli, n.Down, n.Why))
+		nodes = append(nodes,
+			fmt.Sprintf("%s %s %s %d %d %v %s", n.Name, n.Rack, n.GPUType, n.GPUs, n.CPUMilli, n.Down, n.Why))
 	}
 	want := []string{
-		"g0 z1 NVIDIA-A100-SXM4-80GB 8 128000 true cordoned", "g1 z1 NVIDIA-A100-SXM4-80GB 8 128000 true not ready: NodeStatusUnknown",
+		"g0 z1 NVIDIA-A100-SXM4-80GB 8 128000 true cordoned",
+		"g1 z1 NVIDIA-A100-SXM4-80GB 8 128000 true not ready: NodeStatusUnknown",
 		"g2 z1 NVIDIA-A100-SXM4-80GB 8 128000 true taint team", "g3 r7 NVIDIA-A100-SXM4-80GB 8 128000 false ",
 		"g4 z1 NVIDIA-A100-SXM4-80GB 8 128000 false ",
 	}
@@ -659,21 +709,27 @@ func TestNodesAndJobsAreUnderstood(t *testing.T) {
 		t.Errorf("%+v", snap)
 	}
 	j := snap.Job(id)
-	if j.GPUs != 16 || j.User != "ada" || j.VC != "ml" || j.Name != "sweep" || j.Estimate != 2*time.Hour || j.CPUMilli != 2000 || j.MemBytes != 2<<30 ||
+	if j.GPUs != 16 || j.User != "ada" || j.VC != "ml" || j.Name != "sweep" || j.Estimate != 2*time.Hour ||
+		j.CPUMilli != 2000 || j.MemBytes != 2<<30 ||
 		!slices.Equal(j.GPUTypes, []string{"NVIDIA-A100-SXM4-80GB"}) || j.State != live.Waiting || j.Nodes != nil {
 		t.Errorf("%+v", j)
 	}
 }
 
-// The priority of a job is what orders it: its Workload's, or its pods'. The server writes the number of a class into pods.
+// The priority of a job is what orders it: its Workload's, or its pods'. The server writes the number of a class into
+// pods.
 func TestPrioritiesAreThoseThatOrderJobs(t *testing.T) {
 	s, w := small(t)
 	s.kueue = []string{"v1beta1"}
 	class := tree{"spec": tree{"template": tree{"spec": merged(podSpec(8), tree{"priorityClassName": "urgent"})}}}
 	id, suspended := w.submit("a", 8, class), w.submit("b", 8, merged(class, tree{"spec": tree{"suspend": true}}))
-	w.must(http.MethodPost, in(core, w.namespace, "pods"), tree{"metadata": tree{"name": "a-1", "ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": uidOf(w, "a"), "controller": true}}},
-		"spec": merged(podSpec(8), tree{"priority": 1000})}, nil)
-	w.must(http.MethodPost, in(core, w.namespace, "pods"), tree{"metadata": tree{"name": "alone"}, "spec": merged(podSpec(8), tree{"priority": -5})}, nil)
+	w.must(http.MethodPost, in(core, w.namespace, "pods"),
+		tree{"metadata": tree{"name": "a-1",
+			"ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": uidOf(w, "a"),
+				"controller": true}}},
+			"spec": merged(podSpec(8), tree{"priority": 1000})}, nil)
+	w.must(http.MethodPost, in(core, w.namespace, "pods"),
+		tree{"metadata": tree{"name": "alone"}, "spec": merged(podSpec(8), tree{"priority": -5})}, nil)
 	w.queue = "gpus"
 	queued := w.submit("c", 40, class)
 	w.makeWorkloads()
@@ -707,7 +763,8 @@ func uidOf(w *world, name string) string {
 	return j.UID
 }
 
-// A node whose device plug-in goes away under a running job is down, with the GPUs that it had, or that jobs hold; then it is as before.
+// A node whose device plug-in goes away under a running job is down, with the GPUs that it had, or that jobs hold; then
+// it is as before.
 func TestANodeWhoseDevicePluginRestarts(t *testing.T) {
 	s, w := small(t)
 	pluginRestarts(t, w, opened(t, Config{Server: s.URL}))
@@ -715,7 +772,8 @@ func TestANodeWhoseDevicePluginRestarts(t *testing.T) {
 
 func pluginRestarts(t *testing.T, w *world, c *Cluster) {
 	t.Helper()
-	id := w.submit("runs", 5, tree{"spec": tree{"template": tree{"spec": merged(podSpec(5), tree{"nodeSelector": tree{hostLabel: "g1"}})}}})
+	id := w.submit("runs", 5,
+		tree{"spec": tree{"template": tree{"spec": merged(podSpec(5), tree{"nodeSelector": tree{hostLabel: "g1"}})}}})
 	node := func(ok func(n live.Node) bool) live.Node {
 		t.Helper()
 		var n live.Node
@@ -735,13 +793,17 @@ func pluginRestarts(t *testing.T, w *world, c *Cluster) {
 		gpus                  int
 		short                 bool
 		why                   string
-	}{{"0", "8", 8, false, "none of its GPUs can be allocated"}, {"0", "0", 5, true, "it shows fewer GPUs than jobs hold"}} {
-		w.must(http.MethodPatch, core+"/nodes/g1/status", tree{"status": tree{"allocatable": tree{"nvidia.com/gpu": x.allocatable}, "capacity": tree{"nvidia.com/gpu": x.capacity}}}, nil)
+	}{{"0", "8", 8, false, "none of its GPUs can be allocated"},
+		{"0", "0", 5, true, "it shows fewer GPUs than jobs hold"}} {
+		w.must(http.MethodPatch, core+"/nodes/g1/status",
+			tree{"status": tree{"allocatable": tree{"nvidia.com/gpu": x.allocatable},
+				"capacity": tree{"nvidia.com/gpu": x.capacity}}}, nil)
 		if n := node(func(n live.Node) bool { return n.Down && n.Why == x.why }); n.GPUs != x.gpus || n.Short != x.short {
 			t.Errorf("%+v: %+v", x, n)
 		}
 	}
-	w.must(http.MethodPatch, core+"/nodes/g1/status", tree{"status": tree{"allocatable": tree{"nvidia.com/gpu": "8"}, "capacity": tree{"nvidia.com/gpu": "8"}}}, nil)
+	w.must(http.MethodPatch, core+"/nodes/g1/status",
+		tree{"status": tree{"allocatable": tree{"nvidia.com/gpu": "8"}, "capacity": tree{"nvidia.com/gpu": "8"}}}, nil)
 	if n := node(func(n live.Node) bool { return !n.Down }); n.GPUs != up.GPUs || n.Short || n.Why != "" {
 		t.Errorf("%+v, want %+v", n, up)
 	}
@@ -795,21 +857,24 @@ contexts:
 - {name: nobody, context: {cluster: prod, user: who}}
 `)
 	c, err := Kubeconfig(file, "")
-	if err != nil || c.Server != "https://10.0.0.1:6443" || string(c.CA) != "cert" || c.ServerName != "kubernetes" || c.TokenFile != filepath.Join(dir, "token") || c.Name != "prod" {
+	if err != nil || c.Server != "https://10.0.0.1:6443" || string(c.CA) != "cert" || c.ServerName != "kubernetes" ||
+		c.TokenFile != filepath.Join(dir, "token") || c.Name != "prod" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if c, err := Kubeconfig(file, "b"); err != nil || c.Token != "abc" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for context, want := range map[string]string{
-		"cloud": `gets its credentials from the program "cloud-auth", want a token`, "old": "auth-provider", "half": "want both", "basic": "a name and a password",
+		"cloud": `gets its credentials from the program "cloud-auth", want a token`, "old": "auth-provider",
+		"half": "want both", "basic": "a name and a password",
 		"bad": "want an address as https://", "nobody": `there is no user "who"`, "none": "want one of prod, b, cloud",
 	} {
 		if _, err := Kubeconfig(file, context); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", context, err, want)
 		}
 	}
-	for path, want := range map[string]string{filepath.Join(dir, "none"): "no such file", file + ":" + file: "names several files"} {
+	for path, want := range map[string]string{filepath.Join(dir, "none"): "no such file",
+		file + ":" + file: "names several files"} {
 		if _, err := Kubeconfig(path, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
@@ -821,7 +886,8 @@ contexts:
 	for _, more := range []string{string(text), "a: b\n", "---\na: b\n"} {
 		two := filepath.Join(dir, "two")
 		write(t, two, string(text)+"---\n"+more)
-		if _, err := Kubeconfig(two, ""); err == nil || !strings.Contains(err.Error(), "has a second document behind ---, want one") {
+		if _, err := Kubeconfig(two, ""); err == nil ||
+			!strings.Contains(err.Error(), "has a second document behind ---, want one") {
 			t.Errorf("%.10q behind ---: %v", more, err)
 		}
 		write(t, two, string(text)+"---\n# nothing\n")
@@ -833,7 +899,8 @@ contexts:
 		t.Error("no error outside of a pod")
 	}
 	write(t, filepath.Join(dir, "ca.crt"), "cert")
-	if c, err := InCluster("fd00::1", "443", dir); err != nil || c.Server != "https://[fd00::1]:443" || c.TokenFile != filepath.Join(dir, "token") {
+	if c, err := InCluster("fd00::1", "443", dir); err != nil || c.Server != "https://[fd00::1]:443" ||
+		c.TokenFile != filepath.Join(dir, "token") {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

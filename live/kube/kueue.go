@@ -58,7 +58,8 @@ func (k *kueue) discover(ctx context.Context, c *client, namespace string) error
 		k.offered = strings.Join(names, ", ")
 		return nil
 	}
-	_, err = c.call(ctx, http.MethodGet, in(k.api(), namespace, "workloads"), map[string][]string{"limit": {"1"}}, nil, nil)
+	_, err = c.call(ctx, http.MethodGet, in(k.api(), namespace, "workloads"), map[string][]string{"limit": {"1"}}, nil,
+		nil)
 	switch {
 	case errors.Is(err, errMissing): // the group is there for other kinds
 		*k = kueue{}
@@ -79,9 +80,11 @@ func (k *kueue) queues(j *kube.Job) bool {
 func (k *kueue) lacks() string {
 	switch {
 	case k.offered != "":
-		return fmt.Sprintf("Kueue offers version %[2]s of %[1]s, and this program knows %[3]s", kueueGroup, k.offered, strings.Join(knownKueue, ", "))
+		return fmt.Sprintf("Kueue offers version %[2]s of %[1]s, and this program knows %[3]s", kueueGroup, k.offered,
+			strings.Join(knownKueue, ", "))
 	case k.version == "":
-		return "the cluster has no Kueue, whose Workloads alone have a priority that may change while a job waits; PriorityClasses are not touched"
+		return "the cluster has no Kueue, whose Workloads alone have a priority that may change while a job waits; " +
+			"PriorityClasses are not touched"
 	case k.hidden != nil:
 		return "Workloads may not be seen: " + k.hidden.Error()
 	}
@@ -105,7 +108,8 @@ func (k *kueue) preempting(ctx context.Context, c *client) (string, error) {
 		} `json:"items"`
 	}
 	if _, err := c.call(ctx, http.MethodGet, k.api()+"/clusterqueues", nil, nil, &queues); errors.Is(err, live.ErrDenied) {
-		return "ClusterQueues may not be seen, and one that preempts would stop running jobs when a rank is written: grant list on clusterqueues, which deploy/kubernetes/rank.yaml has", nil
+		return "ClusterQueues may not be seen, and one that preempts would stop running jobs when a rank is written: grant " +
+			"list on clusterqueues, which deploy/kubernetes/rank.yaml has", nil
 	} else if errors.Is(err, errMissing) {
 		return "", nil
 	} else if err != nil {
@@ -113,10 +117,13 @@ func (k *kueue) preempting(ctx context.Context, c *client) (string, error) {
 	}
 	for _, q := range queues.Items {
 		p := q.Spec.Preemption
-		for _, policy := range [][2]string{{"withinClusterQueue", p.Within}, {"reclaimWithinCohort", p.Reclaim}, {"borrowWithinCohort.policy", p.Borrow.Policy}} {
+		for _, policy := range [][2]string{{"withinClusterQueue", p.Within}, {"reclaimWithinCohort", p.Reclaim},
+			{"borrowWithinCohort.policy", p.Borrow.Policy}} {
 			// Any reclaims what was lent, whatever the priorities are.
 			if strings.Contains(policy[1], "Lower") {
-				return fmt.Sprintf("ClusterQueue %s stops running Workloads for waiting ones of higher priority (preemption.%s: %s), which a rank would bring about: set it to Never",
+				return fmt.Sprintf(
+					"ClusterQueue %s stops running Workloads for waiting ones of higher priority (preemption.%s: %s), which a rank "+
+						"would bring about: set it to Never",
 					q.Name, policy[0], policy[1]), nil
 			}
 		}
@@ -135,7 +142,8 @@ type ranked struct {
 // rank returns what was written, the zero value if nothing was, or somebody has changed the priority since.
 func (u *unit) rank() (r ranked) {
 	text := u.wl.Annotations[rankKey]
-	if text == "" || json.Unmarshal([]byte(text), &r) != nil || u.wl.Spec.Priority == nil || *u.wl.Spec.Priority != r.Wrote {
+	if text == "" || json.Unmarshal([]byte(text), &r) != nil || u.wl.Spec.Priority == nil ||
+		*u.wl.Spec.Priority != r.Wrote {
 		return ranked{}
 	}
 	return r
@@ -152,8 +160,8 @@ func (u *unit) base() int32 {
 	return *u.wl.Spec.Priority
 }
 
-// room returns by how much a rank may raise each priority that waiting Workloads have, so that none reaches the next higher one:
-// priorities stay in force.
+// room returns by how much a rank may raise each priority that waiting Workloads have, so that none reaches the next
+// higher one: priorities stay in force.
 func (v *view) room() map[int32]int64 {
 	var bases []int32
 	for _, u := range v.units {

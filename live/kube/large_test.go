@@ -19,8 +19,11 @@ func queue(tb testing.TB, n int) Config {
 		var items []string
 		for i := from; i < min(n, from+pageSize); i++ {
 			spec := merged(podSpec(1+i%8), tree{"env": make([]tree, 20)}) // what else real ones have
-			o, err := json.Marshal(tree{"metadata": tree{"name": fmt.Sprintf("job-%05d", i), "namespace": "ml", "uid": fmt.Sprintf("%08x-0000-4000-8000-000000000000", i), "resourceVersion": "5",
-				"creationTimestamp": "2026-01-05T08:00:00Z", "labels": tree{gate: ""}, "annotations": tree{"note": strings.Repeat("x", 1500)}}, "spec": tree{"suspend": true, "parallelism": 1, "template": tree{"spec": spec}}})
+			o, err := json.Marshal(tree{"metadata": tree{"name": fmt.Sprintf("job-%05d", i), "namespace": "ml",
+				"uid": fmt.Sprintf("%08x-0000-4000-8000-000000000000", i), "resourceVersion": "5",
+				"creationTimestamp": "2026-01-05T08:00:00Z", "labels": tree{gate: ""},
+				"annotations": tree{"note": strings.Repeat("x", 1500)}},
+				"spec": tree{"suspend": true, "parallelism": 1, "template": tree{"spec": spec}}})
 			if err != nil {
 				tb.Fatal(err)
 			}
@@ -30,7 +33,8 @@ func queue(tb testing.TB, n int) Config {
 		if from+pageSize >= n {
 			next = ""
 		}
-		pages = append(pages, fmt.Sprintf(`{"kind": "JobList", "metadata": {"resourceVersion": "7"%s}, "items": [%s]}`, next, strings.Join(items, ",")))
+		pages = append(pages, fmt.Sprintf(`{"kind": "JobList", "metadata": {"resourceVersion": "7"%s}, "items": [%s]}`, next,
+			strings.Join(items, ",")))
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

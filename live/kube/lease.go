@@ -18,9 +18,9 @@ const coordination = "/apis/coordination.k8s.io/v1"
 // leasePatience is how long one request about a lease may take.
 const leasePatience = 5 * time.Second
 
-// Lease is a Lease object of coordination.k8s.io, by which programs on different machines agree on who holds jobs back. The object must
-// be there: it is never created or deleted, so that get and patch of this one are all the rights it takes. Times are by the server's
-// clock. It is not safe for concurrent use.
+// Lease is a Lease object of coordination.k8s.io, by which programs on different machines agree on who holds jobs back.
+// The object must be there: it is never created or deleted, so that get and patch of this one are all the rights it
+// takes. Times are by the server's clock. It is not safe for concurrent use.
 type Lease struct {
 	c       *client
 	path    string
@@ -58,8 +58,8 @@ func OpenLease(cfg Config, name string) (*Lease, error) {
 // String returns the lease's name, NAMESPACE/NAME.
 func (l *Lease) String() string { return l.name }
 
-// Read returns what the lease says and how long ago it was renewed, below 0 if the server's clock has been set back since; mark differs with
-// each renewal. It fails with fs.ErrNotExist if no program has it.
+// Read returns what the lease says and how long ago it was renewed, below 0 if the server's clock has been set back
+// since; mark differs with each renewal. It fails with fs.ErrNotExist if no program has it.
 func (l *Lease) Read() (age time.Duration, mark, text string, err error) {
 	o, at, err := l.get()
 	if err != nil {
@@ -102,7 +102,8 @@ func (l *Lease) call(method, path string, body, out any) (at time.Time, err erro
 	return at, err
 }
 
-// Write writes text and the time, on the condition that the lease is as it was read last. A conflict says that somebody else was faster.
+// Write writes text and the time, on the condition that the lease is as it was read last. A conflict says that somebody
+// else was faster.
 func (l *Lease) Write(text string) error {
 	at, err := l.call(http.MethodGet, "/version", nil, nil) // what is read of the lease must not change
 	if err != nil {

@@ -41,7 +41,8 @@ func TestKubernetes(t *testing.T) {
 	t.Run("sixty jobs start where and when they were chosen", r.gate)
 	t.Run("gated pods start where they were chosen", r.gatedPods)
 	t.Run("priorities are those of the scheduler", r.priorities)
-	t.Run("a device plug-in restarts under a running job", func(t *testing.T) { pluginRestarts(t, r.world(t), opened(t, r.as(r.token("shadow")))) })
+	t.Run("a device plug-in restarts under a running job",
+		func(t *testing.T) { pluginRestarts(t, r.world(t), opened(t, r.as(r.token("shadow")))) })
 	t.Run("a killed agent strands no job", r.killed)
 	t.Run("an API server that restarts is survived", r.restart)
 	t.Run("ranks order the Workloads of Kueue", r.ranks)
@@ -91,8 +92,11 @@ func (r *realCluster) contract(t *testing.T) {
 // rights asks the server about everything that somebody could want, and tries some of it.
 func (r *realCluster) rights(t *testing.T) {
 	reads := []string{" nodes", " pods", "batch jobs", kueueGroup + " workloads"}
-	want := map[string][]string{"shadow": nil, "rank": {"get batch jobs", "get " + kueueGroup + " workloads", "patch " + kueueGroup + " workloads", "list " + kueueGroup + " clusterqueues"},
-		"gate": {"get batch jobs", "get  pods", "get " + kueueGroup + " workloads", "patch " + kueueGroup + " workloads", "patch batch jobs", "patch batch jobs/status", "patch  pods"}}
+	want := map[string][]string{"shadow": nil,
+		"rank": {"get batch jobs", "get " + kueueGroup + " workloads", "patch " + kueueGroup + " workloads",
+			"list " + kueueGroup + " clusterqueues"},
+		"gate": {"get batch jobs", "get  pods", "get " + kueueGroup + " workloads", "patch " + kueueGroup + " workloads",
+			"patch batch jobs", "patch batch jobs/status", "patch  pods"}}
 	for _, mode := range modes {
 		for _, res := range reads {
 			for _, verb := range []string{"list", "watch"} {
@@ -102,9 +106,14 @@ func (r *realCluster) rights(t *testing.T) {
 		c := opened(t, r.as(r.token(mode)))
 		var got []string
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"} {
-			for _, res := range append(slices.Clone(reads), kueueGroup+" clusterqueues", "batch jobs/status", "batch cronjobs", " pods/status", " pods/binding", " pods/eviction", " pods/exec", " pods/log", " pods/ephemeralcontainers", " secrets", " configmaps",
-				" nodes/status", " namespaces", " serviceaccounts", " events", " persistentvolumes", "apps deployments", "coordination.k8s.io leases", "scheduling.k8s.io priorityclasses", kueueGroup+" workloads/status", kueueGroup+" localqueues",
-				"rbac.authorization.k8s.io clusterroles", "rbac.authorization.k8s.io clusterrolebindings", "admissionregistration.k8s.io mutatingwebhookconfigurations") {
+			for _, res := range append(slices.Clone(reads), kueueGroup+" clusterqueues", "batch jobs/status", "batch cronjobs",
+				" pods/status", " pods/binding", " pods/eviction", " pods/exec", " pods/log", " pods/ephemeralcontainers",
+				" secrets", " configmaps",
+				" nodes/status", " namespaces", " serviceaccounts", " events", " persistentvolumes", "apps deployments",
+				"coordination.k8s.io leases", "scheduling.k8s.io priorityclasses", kueueGroup+" workloads/status",
+				kueueGroup+" localqueues",
+				"rbac.authorization.k8s.io clusterroles", "rbac.authorization.k8s.io clusterrolebindings",
+				"admissionregistration.k8s.io mutatingwebhookconfigurations") {
 				group, resource, _ := strings.Cut(res, " ")
 				missing, err := c.may(ctx, verb, group, resource)
 				if err != nil {
@@ -123,7 +132,9 @@ func (r *realCluster) rights(t *testing.T) {
 	}
 	w := r.world(t)
 	id := w.submit("a", 8, tree{"metadata": tree{"annotations": tree{"owner": "ada"}}})
-	w.must(http.MethodPost, in(core, w.namespace, "pods"), tree{"metadata": tree{"name": "p", "annotations": tree{"owner": "ada"}}, "spec": merged(podSpec(0), tree{"schedulingGates": []tree{{"name": gate}, {"name": "example.org/quota"}}})}, nil)
+	w.must(http.MethodPost, in(core, w.namespace, "pods"),
+		tree{"metadata": tree{"name": "p", "annotations": tree{"owner": "ada"}},
+			"spec": merged(podSpec(0), tree{"schedulingGates": []tree{{"name": gate}, {"name": "example.org/quota"}}})}, nil)
 	for _, mode := range modes {
 		may := mode == "gate"
 		c := opened(t, r.as(r.token(mode)))
@@ -131,7 +142,8 @@ func (r *realCluster) rights(t *testing.T) {
 		if err != nil || (caps.Gate == "") != may || !strings.Contains(caps.Rank, "no Kueue") {
 			t.Errorf("%s: %+v, %v", mode, caps, err)
 		}
-		if s := observed(t, c); len(s.Nodes) != 4 || len(s.Jobs) != 1 || s.Version != "v1.36.3" && !strings.HasPrefix(s.Version, "v1.") {
+		if s := observed(t, c); len(s.Nodes) != 4 || len(s.Jobs) != 1 ||
+			s.Version != "v1.36.3" && !strings.HasPrefix(s.Version, "v1.") {
 			t.Errorf("%s: %+v", mode, s)
 		}
 		err = c.Act(ctx, []live.Action{{Op: live.HoldJob, Job: id}})[0].Err
@@ -141,18 +153,27 @@ func (r *realCluster) rights(t *testing.T) {
 		// What only the server keeps it from: nothing of the adapter does this.
 		job, pod := w.jobPath("a"), w.podPath("p")
 		after := func(what string) tree { // every pod has two of these, which must stay
-			return tree{"key": "node.kubernetes.io/" + what, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+			return tree{"key": "node.kubernetes.io/" + what, "operator": "Exists", "effect": "NoExecute",
+				"tolerationSeconds": 300}
 		}
-		metadata := []tree{{"labels": tree{"x": "y"}}, {"annotations": tree{"x": "y"}}, {"annotations": tree{"owner": nil}}, {"annotations": tree{"owner": "z"}}, {"finalizers": []string{"example.org/stay"}},
-			{"ownerReferences": []tree{{"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "0a0a0a0a-0000-4000-8000-000000000000"}}}}
+		metadata := []tree{{"labels": tree{"x": "y"}}, {"annotations": tree{"x": "y"}}, {"annotations": tree{"owner": nil}},
+			{"annotations": tree{"owner": "z"}}, {"finalizers": []string{"example.org/stay"}},
+			{"ownerReferences": []tree{{"apiVersion": "v1", "kind": "ConfigMap", "name": "none",
+				"uid": "0a0a0a0a-0000-4000-8000-000000000000"}}}}
 		tries := map[string][]tree{
 			core + "/nodes/g0": {{"spec": tree{"unschedulable": true}}},
-			job: {{"spec": tree{"parallelism": 7}}, {"spec": tree{"activeDeadlineSeconds": 1}}, {"spec": tree{"ttlSecondsAfterFinished": 1}}, {"spec": tree{"backoffLimit": 1}},
-				{"spec": tree{"template": tree{"spec": tree{"tolerations": []tree{{"operator": "Exists"}}}}}}, {"spec": tree{"template": tree{"spec": tree{"schedulingGates": []tree{{"name": "example.org/x"}}}}}},
-				{"spec": tree{"template": tree{"metadata": tree{"labels": tree{"x": "y"}}}}}, {"spec": tree{"template": tree{"metadata": tree{"annotations": tree{"clustergym/x": "y"}}}}}},
-			job + "/status": {{"status": tree{"active": 7}}, {"status": tree{"conditions": kubetest.Conditions("False", "Suspended")}}},
-			pod: {{"spec": tree{"containers": []tree{merged(podSpec(0)["containers"].([]tree)[0], tree{"image": "example.org/other:1"})}}}, {"spec": tree{"activeDeadlineSeconds": 1}},
-				{"spec": tree{"tolerations": []tree{after("not-ready"), after("unreachable"), {"operator": "Exists"}}}}, {"spec": tree{"schedulingGates": []tree{{"name": gate}}}}},
+			job: {{"spec": tree{"parallelism": 7}}, {"spec": tree{"activeDeadlineSeconds": 1}},
+				{"spec": tree{"ttlSecondsAfterFinished": 1}}, {"spec": tree{"backoffLimit": 1}},
+				{"spec": tree{"template": tree{"spec": tree{"tolerations": []tree{{"operator": "Exists"}}}}}},
+				{"spec": tree{"template": tree{"spec": tree{"schedulingGates": []tree{{"name": "example.org/x"}}}}}},
+				{"spec": tree{"template": tree{"metadata": tree{"labels": tree{"x": "y"}}}}},
+				{"spec": tree{"template": tree{"metadata": tree{"annotations": tree{"clustergym/x": "y"}}}}}},
+			job + "/status": {{"status": tree{"active": 7}},
+				{"status": tree{"conditions": kubetest.Conditions("False", "Suspended")}}},
+			pod: {{"spec": tree{"containers": []tree{merged(podSpec(0)["containers"].([]tree)[0],
+				tree{"image": "example.org/other:1"})}}}, {"spec": tree{"activeDeadlineSeconds": 1}},
+				{"spec": tree{"tolerations": []tree{after("not-ready"), after("unreachable"), {"operator": "Exists"}}}},
+				{"spec": tree{"schedulingGates": []tree{{"name": gate}}}}},
 		}
 		for _, m := range metadata {
 			for _, path := range []string{job, pod} {
@@ -205,7 +226,8 @@ func (r *realCluster) needed(t *testing.T) {
 			var rules []tree
 			for _, x := range all {
 				if x != but {
-					rules = append(rules, tree{"apiGroups": []string{x.group}, "resources": []string{x.resource}, "verbs": []string{x.verb}})
+					rules = append(rules,
+						tree{"apiGroups": []string{x.group}, "resources": []string{x.resource}, "verbs": []string{x.verb}})
 				}
 			}
 			r.admin.must(http.MethodPatch, path, tree{"rules": rules}, nil)
@@ -223,12 +245,15 @@ func (r *realCluster) needed(t *testing.T) {
 			said := r.use(t, w, mode, n)
 			want := fmt.Sprintf("cannot %s resource %q", without.verb, without.resource)
 			switch {
-			case without == right{} || without.resource == "jobs/status": // servers before 1.36 need that; a test with one of them shows it
+			// servers before 1.36 need that; a test with one of them shows it
+			case without == right{} || without.resource == "jobs/status":
 				if len(said) > 0 {
 					t.Errorf("%s, without %v: %q", mode, without, said)
 				}
 			case len(said) == 0 || slices.ContainsFunc(said, func(s string) bool {
-				return !strings.Contains(s, want) && !strings.Contains(s, "may not "+without.verb+" "+without.resource) && !strings.Contains(s, "grant "+without.verb+" on "+without.resource)
+				return !strings.Contains(s,
+					want) && !strings.Contains(s, "may not "+without.verb+" "+without.resource) && !strings.Contains(s,
+					"grant "+without.verb+" on "+without.resource)
 			}):
 				t.Errorf("%s, without %s of %s: %q", mode, without.verb, without.resource, said)
 			}
@@ -250,7 +275,9 @@ func (r *realCluster) use(t *testing.T, w *world, mode string, n int) (said []st
 	held := w.submit(fmt.Sprintf("held-%d", n), 8, hand)
 	w.queue = "gpus"
 	var p kube.Pod
-	w.must(http.MethodPost, in(core, w.namespace, "pods"), tree{"metadata": tree{"name": fmt.Sprintf("pod-%d", n)}, "spec": merged(podSpec(8), tree{"schedulingGates": []tree{{"name": gate}}})}, &p)
+	w.must(http.MethodPost, in(core, w.namespace, "pods"),
+		tree{"metadata": tree{"name": fmt.Sprintf("pod-%d", n)},
+			"spec": merged(podSpec(8), tree{"schedulingGates": []tree{{"name": gate}}})}, &p)
 	w.makeWorkloads()
 	c := opened(t, r.as(r.token(mode)))
 	_, err := c.Observe(ctx)
@@ -274,7 +301,8 @@ func (r *realCluster) use(t *testing.T, w *world, mode string, n int) (said []st
 		if caps.Gate != "" {
 			said = append(said, caps.Gate)
 		}
-		actions = []live.Action{{Op: live.StartJob, Job: held, Nodes: []string{"g1"}}, {Op: live.StartJob, Job: kube.PodsID(&p), Nodes: []string{"g1"}},
+		actions = []live.Action{{Op: live.StartJob, Job: held, Nodes: []string{"g1"}},
+			{Op: live.StartJob, Job: kube.PodsID(&p), Nodes: []string{"g1"}},
 			{Op: live.HoldJob, Job: queued}, {Op: live.ReleaseJob, Job: queued}}
 	}
 	for _, res := range c.Act(ctx, actions) {
@@ -284,11 +312,12 @@ func (r *realCluster) use(t *testing.T, w *world, mode string, n int) (said []st
 	return said
 }
 
-// versions returns the version of everything that an agent could have touched, and which of it the adapter has written, by the server's
-// books. Of pods, which the scheduler may still write to, there is no version.
+// versions returns the version of everything that an agent could have touched, and which of it the adapter has written,
+// by the server's books. Of pods, which the scheduler may still write to, there is no version.
 func (w *world) versions() (all map[string]string, ours []string) {
 	all = map[string]string{}
-	for _, path := range []string{batch + "/jobs", core + "/pods", core + "/nodes", core + "/namespaces", "/apis/scheduling.k8s.io/v1/priorityclasses"} {
+	for _, path := range []string{batch + "/jobs", core + "/pods", core + "/nodes", core + "/namespaces",
+		"/apis/scheduling.k8s.io/v1/priorityclasses"} {
 		for _, o := range list[struct {
 			Metadata struct {
 				kube.Meta
@@ -352,8 +381,8 @@ func (r *realCluster) shadow(t *testing.T) {
 	}
 }
 
-// gate is a small agent: it starts the smallest job that waits on the highest node with room for it, and checks that this is what
-// happens.
+// gate is a small agent: it starts the smallest job that waits on the highest node with room for it, and checks that
+// this is what happens.
 func (r *realCluster) gate(t *testing.T) {
 	w := r.world(t)
 	ids := w.sixty(hand)
@@ -455,7 +484,9 @@ func (r *realCluster) gatedPods(t *testing.T) {
 		if i > 0 {
 			labels["scheduling.x-k8s.io/pod-group"] = "pair"
 		}
-		w.must(http.MethodPost, in(core, w.namespace, "pods"), tree{"metadata": tree{"name": fmt.Sprintf("p%d", i), "labels": labels}, "spec": merged(podSpec(8), tree{"schedulingGates": []tree{{"name": gate}}})}, &p)
+		w.must(http.MethodPost, in(core, w.namespace, "pods"),
+			tree{"metadata": tree{"name": fmt.Sprintf("p%d", i), "labels": labels},
+				"spec": merged(podSpec(8), tree{"schedulingGates": []tree{{"name": gate}}})}, &p)
 		ids = append(ids, kube.PodsID(&p))
 	}
 	c := opened(t, r.as(r.token("gate")))
@@ -471,7 +502,8 @@ func (r *realCluster) gatedPods(t *testing.T) {
 	s = eventually(t, c, "all run", func(s *live.Snapshot) bool {
 		return s.Job(ids[0]).State == live.Running && s.Job(ids[1]).State == live.Running && s.Job(ids[1]).GPUs == 16
 	})
-	if p, q := s.Job(ids[0]).Places, s.Job(ids[1]).Places; p[0].Node != "g2" || len(q) != 2 || q[0].Node != "g0" || q[1].Node != "g3" {
+	if p, q := s.Job(ids[0]).Places, s.Job(ids[1]).Places; p[0].Node != "g2" || len(q) != 2 || q[0].Node != "g0" ||
+		q[1].Node != "g3" {
 		t.Errorf("on %v and %v, want g2, and g0 and g3", p, q)
 	}
 	if err := c.Act(ctx, []live.Action{{Op: live.HoldJob, Job: ids[0]}})[0].Err; !errors.Is(err, live.ErrGone) {
@@ -483,20 +515,25 @@ func (r *realCluster) gatedPods(t *testing.T) {
 // priorities sees the number of a class in pods, where the server has put it.
 func (r *realCluster) priorities(t *testing.T) {
 	w := r.world(t)
-	w.must(http.MethodPost, "/apis/scheduling.k8s.io/v1/priorityclasses", tree{"metadata": tree{"name": "urgent"}, "value": 1000, "preemptionPolicy": "Never"}, nil)
+	w.must(http.MethodPost, "/apis/scheduling.k8s.io/v1/priorityclasses",
+		tree{"metadata": tree{"name": "urgent"}, "value": 1000, "preemptionPolicy": "Never"}, nil)
 	class := tree{"spec": tree{"template": tree{"spec": merged(podSpec(8), tree{"priorityClassName": "urgent"})}}}
 	blocker := w.submit("blocker", 32, nil)
 	c := opened(t, r.as(r.token("shadow")))
-	kubetest.Happens(t, "all GPUs are taken", w.step, func() bool { s := observed(t, c); return is(s, blocker, live.Running) && s.Job(blocker).GPUs == 32 })
+	kubetest.Happens(t, "all GPUs are taken", w.step,
+		func() bool { s := observed(t, c); return is(s, blocker, live.Running) && s.Job(blocker).GPUs == 32 })
 	id, suspended := w.submit("a", 8, class), w.submit("b", 8, merged(class, hand))
-	kubetest.Happens(t, "a pod waits", w.step, func() bool { return len(list[kube.Pod](w, in(core, w.namespace, "pods"))) == 5 })
-	s := eventually(t, c, "the pod is seen", func(s *live.Snapshot) bool { j := s.Job(id); return j != nil && j.Priority != 0 })
+	kubetest.Happens(t, "a pod waits", w.step,
+		func() bool { return len(list[kube.Pod](w, in(core, w.namespace, "pods"))) == 5 })
+	s := eventually(t, c, "the pod is seen",
+		func(s *live.Snapshot) bool { j := s.Job(id); return j != nil && j.Priority != 0 })
 	if a, b := s.Job(id), s.Job(suspended); a.Priority != 1000 || a.State != live.Waiting || b == nil || b.Priority != 0 {
 		t.Errorf("%+v, %+v, want the priority of the one that has a pod", a, b)
 	}
 }
 
-// tied starts a pod and a Job on g2, which has no room for them, and takes that back: of the Job it can be, of the pod nobody can.
+// tied starts a pod and a Job on g2, which has no room for them, and takes that back: of the Job it can be, of the pod
+// nobody can.
 func (r *realCluster) tied(t *testing.T, w *world, c *Cluster) {
 	gated := merged(podSpec(8), tree{"schedulingGates": []tree{{"name": gate}}})
 	var p kube.Pod
@@ -511,7 +548,9 @@ func (r *realCluster) tied(t *testing.T, w *world, c *Cluster) {
 	kubetest.Happens(t, "the scheduler has found no room", w.step, func() bool {
 		pods := list[kube.Pod](w, in(core, w.namespace, "pods"))
 		return len(pods) == 5 && !slices.ContainsFunc(pods, func(p *kube.Pod) bool {
-			return p.Spec.NodeName == "" && !slices.ContainsFunc(p.Status.Conditions, func(c kube.Condition) bool { return c.Type == "PodScheduled" && c.Status == "False" })
+			return p.Spec.NodeName == "" &&
+				!slices.ContainsFunc(p.Status.Conditions,
+					func(c kube.Condition) bool { return c.Type == "PodScheduled" && c.Status == "False" })
 		})
 	})
 	for _, id := range []string{pod, job} {
@@ -519,7 +558,8 @@ func (r *realCluster) tied(t *testing.T, w *world, c *Cluster) {
 			t.Errorf("%+v, want it to wait for g2", j)
 		}
 	}
-	for _, patch := range []tree{{"nodeSelector": tree{hostLabel: nil}}, {"nodeSelector": tree{hostLabel: "g1"}}, {"schedulingGates": []tree{{"name": gate}}}} {
+	for _, patch := range []tree{{"nodeSelector": tree{hostLabel: nil}}, {"nodeSelector": tree{hostLabel: "g1"}},
+		{"schedulingGates": []tree{{"name": gate}}}} {
 		if err := w.try(http.MethodPatch, w.podPath("waits"), tree{"spec": patch}, nil); !errors.Is(err, errInvalid) {
 			t.Errorf("%v is changed by somebody who may do everything: %v", patch, err)
 		}
@@ -527,7 +567,8 @@ func (r *realCluster) tied(t *testing.T, w *world, c *Cluster) {
 	stop := w.stepping()
 	release := c.Act(ctx, []live.Action{{Op: live.ReleaseJob, Job: pod}, {Op: live.ReleaseJob, Job: job}})
 	stop()
-	if !errors.Is(release[0].Err, live.ErrTied) || !strings.Contains(release[0].Err.Error(), "waits for node g2") || release[1].Err != nil {
+	if !errors.Is(release[0].Err, live.ErrTied) || !strings.Contains(release[0].Err.Error(), "waits for node g2") ||
+		release[1].Err != nil {
 		t.Errorf("%v, want ErrTied of the pod alone", release)
 	}
 	kubetest.Happens(t, "the Job runs elsewhere", w.step, func() bool { return is(observed(t, c), job, live.Running) })
@@ -538,7 +579,9 @@ func (r *realCluster) tied(t *testing.T, w *world, c *Cluster) {
 	w.must(http.MethodDelete, w.podPath("waits"), tree{"gracePeriodSeconds": 0}, nil)
 	w.must(http.MethodPost, in(core, w.namespace, "pods"), tree{"metadata": tree{"name": "waits"}, "spec": gated}, &p)
 	again := kube.PodsID(&p)
-	if s := eventually(t, c, "it is held again", func(s *live.Snapshot) bool { return s.Job(again) != nil && s.Job(pod) == nil }); !s.Job(again).Ours || s.Job(again).Freed {
+	if s := eventually(t, c, "it is held again",
+		func(s *live.Snapshot) bool { return s.Job(again) != nil && s.Job(pod) == nil }); !s.Job(again).Ours ||
+		s.Job(again).Freed {
 		t.Errorf("%+v", s.Job(again))
 	}
 }
@@ -586,7 +629,8 @@ func (r *realCluster) killed(t *testing.T) {
 			for _, j := range observed(t, other).Jobs {
 				if j.State == live.Waiting && (j.Ours || j.Freed) {
 					touched = true
-					if err := other.Act(ctx, []live.Action{{Op: live.ReleaseJob, Job: j.ID}})[0].Err; err != nil && !errors.Is(err, live.ErrGone) && !errors.Is(err, live.ErrNotYet) {
+					if err := other.Act(ctx, []live.Action{{Op: live.ReleaseJob, Job: j.ID}})[0].Err; err != nil &&
+						!errors.Is(err, live.ErrGone) && !errors.Is(err, live.ErrNotYet) {
 						t.Error(err)
 					}
 				}
@@ -612,8 +656,8 @@ func (r *realCluster) killed(t *testing.T) {
 	}
 }
 
-// TestAgentProcess is the agent that is killed: it holds every job that waits and starts it on a node of its choice, over and over, and
-// says what it is about to write.
+// TestAgentProcess is the agent that is killed: it holds every job that waits and starts it on a node of its choice,
+// over and over, and says what it is about to write.
 func TestAgentProcess(t *testing.T) {
 	text := os.Getenv("CLUSTERGYM_KUBE_AGENT")
 	if text == "" {
@@ -659,7 +703,8 @@ func (r *realCluster) restart(t *testing.T) {
 	if _, err := c.Observe(ctx); !errors.Is(err, live.ErrUnreachable) {
 		t.Errorf("Observe: %v, want ErrUnreachable", err)
 	}
-	if err := c.Act(ctx, []live.Action{{Op: live.StartJob, Job: held, Nodes: []string{"g1"}}})[0].Err; !errors.Is(err, live.ErrUnreachable) {
+	if err := c.Act(ctx, []live.Action{{Op: live.StartJob, Job: held, Nodes: []string{"g1"}}})[0].Err; !errors.Is(err,
+		live.ErrUnreachable) {
 		t.Errorf("Act: %v, want ErrUnreachable", err)
 	}
 	r.Revive()
@@ -677,7 +722,8 @@ func (r *realCluster) restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The scheduler finds its way back in its own time.
-	kubetest.Happens(t, "the job starts after the restart", w.step, func() bool { return is(observed(t, c), held, live.Running) })
+	kubetest.Happens(t, "the job starts after the restart", w.step,
+		func() bool { return is(observed(t, c), held, live.Running) })
 	if p := observed(t, c).Job(held).Places; p[0].Node != "g3" {
 		t.Errorf("on %v, want g3", p)
 	}
@@ -704,7 +750,8 @@ func (r *realCluster) ranks(t *testing.T) {
 	r.InstallKueue("v1beta1")
 	for mode, says := range map[string][2]string{"rank": {"", "this user may not patch jobs.batch in all namespaces: deploy/kubernetes/gate.yaml has the rights"}, "gate": {"grant list on clusterqueues", ""}} {
 		caps, err := opened(t, r.as(r.token(mode))).Can(ctx)
-		if err != nil || !strings.Contains(caps.Rank, says[0]) || !strings.Contains(caps.Gate, says[1]) || (caps.Rank == "") != (says[0] == "") || (caps.Gate == "") != (says[1] == "") {
+		if err != nil || !strings.Contains(caps.Rank, says[0]) || !strings.Contains(caps.Gate, says[1]) ||
+			(caps.Rank == "") != (says[0] == "") || (caps.Gate == "") != (says[1] == "") {
 			t.Errorf("%s: %+v, %v", mode, caps, err)
 		}
 	}
@@ -721,15 +768,19 @@ func (r *realCluster) ranks(t *testing.T) {
 			t.Errorf("%+v, want rank 3", j)
 		}
 		for mode, bodies := range map[string][]tree{"rank": {{"spec": tree{"active": false}}}, "gate": nil} {
-			for _, body := range append(bodies, tree{"spec": tree{"queueName": "other"}}, tree{"metadata": tree{"labels": tree{"x": "y"}}}, tree{"metadata": tree{"finalizers": []string{"example.org/stay"}}}) {
+			for _, body := range append(bodies, tree{"spec": tree{"queueName": "other"}},
+				tree{"metadata": tree{"labels": tree{"x": "y"}}},
+				tree{"metadata": tree{"finalizers": []string{"example.org/stay"}}}) {
 				opened(t, r.as(r.token(mode))).refuses(t, mode, w.workloads()+"/job-ranked", body)
 			}
 		}
 	})
 	t.Run("the contract with the rights of rank and gate", func(t *testing.T) {
 		const bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-		r.admin.must(http.MethodPost, bindings, tree{"metadata": tree{"name": "both"}, "roleRef": tree{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "clustergym-steer-rank"},
-			"subjects": []tree{{"kind": "ServiceAccount", "name": "steer-gate", "namespace": "clustergym"}}}, nil)
+		r.admin.must(http.MethodPost, bindings,
+			tree{"metadata": tree{"name": "both"},
+				"roleRef":  tree{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "clustergym-steer-rank"},
+				"subjects": []tree{{"kind": "ServiceAccount", "name": "steer-gate", "namespace": "clustergym"}}}, nil)
 		t.Cleanup(func() { r.admin.must(http.MethodDelete, bindings+"/both", nil, nil) })
 		token := r.token("gate")
 		kubetest.Happens(t, "the account may rank, too", nil, func() bool {

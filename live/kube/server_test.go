@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// apiServer answers as a kube-apiserver does, as far as the adapter and the tests' controllers ask: objects by path, lists in
-// pages, watches, merge patches on the condition of a version, reviews of rights. Its objects have the shape of the real ones.
+// apiServer answers as a kube-apiserver does, as far as the adapter and the tests' controllers ask: objects by path,
+// lists in pages, watches, merge patches on the condition of a version, reviews of rights. Its objects have the shape
+// of the real ones.
 type apiServer struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -45,7 +46,8 @@ type event struct {
 }
 
 func newAPI(t *testing.T) *apiServer {
-	s := &apiServer{objects: map[string]tree{}, changed: make(chan struct{}), version: 100, may: func(string, string) bool { return true }}
+	s := &apiServer{objects: map[string]tree{}, changed: make(chan struct{}), version: 100,
+		may: func(string, string) bool { return true }}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.CloseClientConnections()
@@ -54,7 +56,8 @@ func newAPI(t *testing.T) *apiServer {
 	return s
 }
 
-var verbs = map[string]string{http.MethodGet: "get", http.MethodPatch: "patch", http.MethodPost: "create", http.MethodDelete: "delete"}
+var verbs = map[string]string{http.MethodGet: "get", http.MethodPatch: "patch", http.MethodPost: "create",
+	http.MethodDelete: "delete"}
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.before != nil {
@@ -109,7 +112,8 @@ func (s *apiServer) send(w http.ResponseWriter, o any) {
 func (s *apiServer) fail(w http.ResponseWriter, code int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(tree{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code})
+	_ = json.NewEncoder(w).Encode(tree{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message,
+		"code": code})
 }
 
 // split takes a path apart: the collection over all namespaces, the namespace, the name and the subresource.
@@ -151,7 +155,8 @@ func (s *apiServer) object(w http.ResponseWriter, r *http.Request, path string) 
 		verb = "list"
 	}
 	if !s.may(verb, resource) {
-		s.fail(w, http.StatusForbidden, fmt.Sprintf(`%s is forbidden: User "system:serviceaccount:gym:gym" cannot %s resource %q`, resource, verb, resource))
+		s.fail(w, http.StatusForbidden,
+			fmt.Sprintf(`%s is forbidden: User "system:serviceaccount:gym:gym" cannot %s resource %q`, resource, verb, resource))
 		return
 	}
 	k := key(collection, namespace, name)
@@ -202,12 +207,14 @@ func (s *apiServer) patch(w http.ResponseWriter, r *http.Request, k, collection,
 	if s.conflict > 0 && sub == "" {
 		s.conflict--
 		s.version++
-		s.store("MODIFIED", k, collection, merged(o, tree{"metadata": tree{"labels": tree{"touched": strconv.Itoa(s.version)}}}))
+		s.store("MODIFIED", k, collection,
+			merged(o, tree{"metadata": tree{"labels": tree{"touched": strconv.Itoa(s.version)}}}))
 		o = s.objects[k]
 	}
 	if m, ok := p["metadata"].(tree); ok {
 		if v := m["resourceVersion"]; v != nil && v != o["metadata"].(tree)["resourceVersion"] {
-			s.fail(w, http.StatusConflict, "the object has been modified; please apply your changes to the latest version and try again")
+			s.fail(w, http.StatusConflict,
+				"the object has been modified; please apply your changes to the latest version and try again")
 			return
 		}
 		delete(m, "resourceVersion")
@@ -217,7 +224,8 @@ func (s *apiServer) patch(w http.ResponseWriter, r *http.Request, k, collection,
 		spec, was := next["spec"].(tree), o["spec"].(tree)
 		status, _ := o["status"].(tree)
 		active, _ := status["active"].(float64)
-		if !same(spec["template"], was["template"]) && (was["suspend"] != true || active > 0 || status["startTime"] != nil && (s.old || !suspendedCondition(status))) {
+		if !same(spec["template"], was["template"]) &&
+			(was["suspend"] != true || active > 0 || status["startTime"] != nil && (s.old || !suspendedCondition(status))) {
 			s.fail(w, http.StatusUnprocessableEntity, "spec.template: Invalid value: field is immutable")
 			return
 		}
@@ -230,7 +238,8 @@ func (s *apiServer) patch(w http.ResponseWriter, r *http.Request, k, collection,
 
 func suspendedCondition(status tree) bool {
 	all, _ := status["conditions"].([]any)
-	return slices.ContainsFunc(all, func(c any) bool { return c.(tree)["type"] == "Suspended" && c.(tree)["status"] == "True" })
+	return slices.ContainsFunc(all,
+		func(c any) bool { return c.(tree)["type"] == "Suspended" && c.(tree)["status"] == "True" })
 }
 
 func same(a, b any) bool {
@@ -323,7 +332,9 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, collection, na
 				_ = enc.Encode(tree{"type": e.kind, "object": e.object})
 			}
 		}
-		_ = enc.Encode(tree{"type": "BOOKMARK", "object": tree{"kind": "Bookmark", "metadata": tree{"resourceVersion": strconv.Itoa(s.version), "creationTimestamp": nil}}})
+		_ = enc.Encode(tree{"type": "BOOKMARK",
+			"object": tree{"kind": "Bookmark",
+				"metadata": tree{"resourceVersion": strconv.Itoa(s.version), "creationTimestamp": nil}}})
 		w.(http.Flusher).Flush()
 		changed := s.changed
 		s.mu.Unlock()

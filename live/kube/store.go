@@ -16,8 +16,8 @@ import (
 	"clustergym/traces/kube"
 )
 
-// store mirrors the objects of one resource: it lists them, and watches what becomes of them from there on. One goroutine runs
-// it; Observe reads it.
+// store mirrors the objects of one resource: it lists them, and watches what becomes of them from there on. One
+// goroutine runs it; Observe reads it.
 type store[T any] struct {
 	c    *client
 	path string        // as /apis/batch/v1/jobs
@@ -129,7 +129,8 @@ func (s *store[T]) list(ctx context.Context) error {
 				continue
 			}
 			if errors.Is(err, errMissing) {
-				return fmt.Errorf("%w: the server does not offer %s: its version is not one that is known here", live.ErrUnsupported, s.path)
+				return fmt.Errorf("%w: the server does not offer %s: its version is not one that is known here",
+					live.ErrUnsupported, s.path)
 			}
 			return err
 		}
@@ -154,7 +155,8 @@ const watchFor = 290
 // watch follows the objects until the server ends the watch.
 func (s *store[T]) watch(ctx context.Context) error {
 	s.mu.Lock()
-	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {s.version}, "timeoutSeconds": {strconv.Itoa(watchFor)}}
+	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {s.version},
+		"timeoutSeconds": {strconv.Itoa(watchFor)}}
 	s.mu.Unlock()
 	// A server that never ends the watch is not believed for ever.
 	ctx, cancel := context.WithTimeout(ctx, (watchFor+30)*time.Second)

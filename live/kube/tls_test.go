@@ -37,14 +37,18 @@ func TestTokensGoToTheRightServerAlone(t *testing.T) {
 	if !errors.Is(err, live.ErrUnsupported) || !strings.Contains(err.Error(), "certificate authority") || len(tokens) > 0 {
 		t.Errorf("%v, %d requests", err, len(tokens))
 	}
-	if _, err := opened(t, Config{Server: s.URL, CA: ca, ServerName: "example.com"}).Observe(ctx); !errors.Is(err, live.ErrDenied) {
+	if _, err := opened(t, Config{Server: s.URL, CA: ca, ServerName: "example.com"}).Observe(ctx); !errors.Is(err,
+		live.ErrDenied) {
 		t.Errorf("without a certificate: %v, want ErrDenied", err)
 	}
-	with := Config{Server: s.URL, CA: ca, ServerName: "example.com", Cert: ca, Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})}
-	if _, err := opened(t, with).Observe(ctx); !errors.Is(err, live.ErrUnsupported) || !strings.Contains(err.Error(), "307") {
+	with := Config{Server: s.URL, CA: ca, ServerName: "example.com", Cert: ca,
+		Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})}
+	if _, err := opened(t, with).Observe(ctx); !errors.Is(err, live.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "307") {
 		t.Errorf("with a certificate, and a redirect: %v, want ErrUnsupported", err)
 	}
-	for name, cfg := range map[string]Config{"no certificate": {Server: s.URL, CA: []byte("x")}, "client certificate": {Server: s.URL, Cert: []byte("x"), Key: []byte("y")}, "proxy": {Server: s.URL, Proxy: "::"}} {
+	for name, cfg := range map[string]Config{"no certificate": {Server: s.URL, CA: []byte("x")},
+		"client certificate": {Server: s.URL, Cert: []byte("x"), Key: []byte("y")}, "proxy": {Server: s.URL, Proxy: "::"}} {
 		if _, err := Open(cfg); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -17,8 +17,8 @@ import (
 	"clustergym/traces/kube"
 )
 
-// world plays what a cluster has beside its API server: the controller of Jobs, the kubelets, where asked for the scheduler and
-// Kueue. Tests call step; nothing runs by itself.
+// world plays what a cluster has beside its API server: the controller of Jobs, the kubelets, where asked for the
+// scheduler and Kueue. Tests call step; nothing runs by itself.
 type world struct {
 	t         *testing.T
 	c         *client
@@ -64,8 +64,9 @@ func (w *world) submit(name string, gpus int, more tree) string {
 			pods, each = gpus/8, 8
 		}
 	}
-	o := tree{"apiVersion": "batch/v1", "kind": "Job", "metadata": tree{"name": name, "namespace": w.namespace}, "spec": tree{
-		"parallelism": pods, "completions": pods, "suspend": false, "template": tree{"spec": podSpec(each)}}}
+	o := tree{"apiVersion": "batch/v1", "kind": "Job", "metadata": tree{"name": name, "namespace": w.namespace},
+		"spec": tree{
+			"parallelism": pods, "completions": pods, "suspend": false, "template": tree{"spec": podSpec(each)}}}
 	if w.queue != "" {
 		o = merged(o, tree{"metadata": tree{"labels": tree{kube.QueueLabel: w.queue}}, "spec": tree{"suspend": true}})
 	}
@@ -114,7 +115,8 @@ func (w *world) step() {
 	}
 	for _, p := range list[kube.Pod](w, in(core, w.namespace, "pods")) {
 		if p.Spec.NodeName != "" && p.Status.Phase != "Running" && !p.Over() {
-			w.ignoring(w.try(http.MethodPatch, w.podPath(p.Name)+"/status", tree{"status": tree{"phase": "Running", "startTime": kubetest.Now()}}, nil))
+			w.ignoring(w.try(http.MethodPatch, w.podPath(p.Name)+"/status",
+				tree{"status": tree{"phase": "Running", "startTime": kubetest.Now()}}, nil))
 		}
 	}
 }
@@ -137,7 +139,8 @@ func (w *world) podsOf(j *kube.Job) []*kube.Pod {
 	return mine
 }
 
-// syncJob is the controller of Jobs. It makes the pods of a gang only when all of them have room, as a plug-in for gangs would.
+// syncJob is the controller of Jobs. It makes the pods of a gang only when all of them have room, as a plug-in for
+// gangs would.
 func (w *world) syncJob(j *kube.Job) {
 	w.t.Helper()
 	if at, _ := j.Finished(); !at.IsZero() {
@@ -149,15 +152,17 @@ func (w *world) syncJob(j *kube.Job) {
 			w.ignoring(w.try(http.MethodDelete, w.podPath(p.Name), tree{"gracePeriodSeconds": 0}, nil))
 		}
 		if j.Status.Active > 0 || kube.Holds(j.Status.Conditions, "Suspended") == nil {
-			w.ignoring(w.try(http.MethodPatch, w.jobPath(j.Name)+"/status", tree{"metadata": tree{"resourceVersion": j.ResourceVersion}, "status": tree{"active": 0,
-				"ready": 0, "conditions": kubetest.Conditions("True", "Suspended")}}, nil))
+			w.ignoring(w.try(http.MethodPatch, w.jobPath(j.Name)+"/status",
+				tree{"metadata": tree{"resourceVersion": j.ResourceVersion}, "status": tree{"active": 0,
+					"ready": 0, "conditions": kubetest.Conditions("True", "Suspended")}}, nil))
 		}
 		return
 	}
 	if j.Status.StartTime.IsZero() || kube.Holds(j.Status.Conditions, "Suspended") != nil {
 		// The real one does not wait with the start time either until pods run.
-		err := w.try(http.MethodPatch, w.jobPath(j.Name)+"/status", tree{"metadata": tree{"resourceVersion": j.ResourceVersion}, "status": tree{"startTime": kubetest.Now(),
-			"conditions": kubetest.Conditions("False", "Suspended")}}, nil)
+		err := w.try(http.MethodPatch, w.jobPath(j.Name)+"/status",
+			tree{"metadata": tree{"resourceVersion": j.ResourceVersion}, "status": tree{"startTime": kubetest.Now(),
+				"conditions": kubetest.Conditions("False", "Suspended")}}, nil)
 		w.ignoring(err)
 		if err != nil {
 			return
@@ -171,7 +176,8 @@ func (w *world) syncJob(j *kube.Job) {
 		w.podSeq(j)
 	}
 	if len(pods) < want {
-		w.ignoring(w.try(http.MethodPatch, w.jobPath(j.Name)+"/status", tree{"status": tree{"active": want, "ready": 0}}, nil))
+		w.ignoring(w.try(http.MethodPatch, w.jobPath(j.Name)+"/status", tree{"status": tree{"active": want, "ready": 0}},
+			nil))
 	}
 }
 
@@ -186,8 +192,11 @@ func (w *world) podSeq(j *kube.Job) {
 	w.must(http.MethodGet, w.jobPath(j.Name), nil, &full)
 	seq++
 	labels := tree{"batch.kubernetes.io/controller-uid": j.UID, "batch.kubernetes.io/job-name": j.Name}
-	w.must(http.MethodPost, in(core, w.namespace, "pods"), tree{"apiVersion": "v1", "kind": "Pod", "metadata": tree{"name": fmt.Sprintf("%s-%05d", j.Name, seq), "namespace": w.namespace, "labels": labels,
-		"ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": j.Name, "uid": j.UID, "controller": true}}}, "spec": full.Spec.Template["spec"]}, nil)
+	w.must(http.MethodPost, in(core, w.namespace, "pods"),
+		tree{"apiVersion": "v1", "kind": "Pod",
+			"metadata": tree{"name": fmt.Sprintf("%s-%05d", j.Name, seq), "namespace": w.namespace, "labels": labels,
+				"ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": j.Name, "uid": j.UID,
+					"controller": true}}}, "spec": full.Spec.Template["spec"]}, nil)
 }
 
 var seq int
@@ -263,7 +272,8 @@ func (w *world) finish(id string) {
 	if w.queue != "" {
 		for _, wl := range list[kube.Workload](w, w.workloads()) {
 			if wl.Controller().UID == j.UID {
-				w.must(http.MethodPatch, w.workloads()+"/"+wl.Name+"/status", tree{"status": tree{"conditions": kubetest.Conditions("True", "Finished")}}, nil)
+				w.must(http.MethodPatch, w.workloads()+"/"+wl.Name+"/status",
+					tree{"status": tree{"conditions": kubetest.Conditions("True", "Finished")}}, nil)
 			}
 		}
 	}
@@ -283,7 +293,8 @@ func (w *world) makeWorkloads() map[string]*kube.Job {
 		if j.Labels[kube.QueueLabel] == "" {
 			continue
 		}
-		if at, _ := j.Finished(); !at.IsZero() || slices.ContainsFunc(all, func(wl *kube.Workload) bool { return wl.Controller().UID == j.UID }) {
+		if at, _ := j.Finished(); !at.IsZero() ||
+			slices.ContainsFunc(all, func(wl *kube.Workload) bool { return wl.Controller().UID == j.UID }) {
 			continue
 		}
 		var full struct {
@@ -292,9 +303,14 @@ func (w *world) makeWorkloads() map[string]*kube.Job {
 			} `json:"spec"`
 		}
 		w.must(http.MethodGet, w.jobPath(j.Name), nil, &full)
-		w.must(http.MethodPost, w.workloads(), tree{"apiVersion": kueueGroup + "/v1beta1", "kind": "Workload", "metadata": tree{"name": "job-" + j.Name, "namespace": w.namespace,
-			"ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": j.Name, "uid": j.UID, "controller": true}}},
-			"spec": tree{"queueName": w.queue, "active": true, "podSets": []tree{{"name": "main", "count": j.Gang(), "template": tree{"spec": full.Spec.Template["spec"]}}}}}, nil)
+		w.must(http.MethodPost, w.workloads(),
+			tree{"apiVersion": kueueGroup + "/v1beta1", "kind": "Workload",
+				"metadata": tree{"name": "job-" + j.Name, "namespace": w.namespace,
+					"ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": j.Name, "uid": j.UID,
+						"controller": true}}},
+				"spec": tree{"queueName": w.queue, "active": true,
+					"podSets": []tree{{"name": "main", "count": j.Gang(), "template": tree{"spec": full.Spec.Template["spec"]}}}}},
+			nil)
 	}
 	return jobs
 }
@@ -321,7 +337,8 @@ func (w *world) admit() {
 		room += gpus
 	}
 	for _, wl := range all { // admitted, and without pods yet
-		if j := jobs[wl.Controller().UID]; j != nil && !wl.Admitted().IsZero() && kube.Holds(wl.Status.Conditions, "Finished") == nil && len(w.podsOf(j)) == 0 {
+		if j := jobs[wl.Controller().UID]; j != nil && !wl.Admitted().IsZero() &&
+			kube.Holds(wl.Status.Conditions, "Finished") == nil && len(w.podsOf(j)) == 0 {
 			room -= w.reading.Workload(wl).GPUs
 		}
 	}
@@ -331,12 +348,14 @@ func (w *world) admit() {
 		switch {
 		case j == nil || kube.Holds(wl.Status.Conditions, "Finished") != nil:
 		case !active && !wl.Admitted().IsZero(): // evicted
-			w.must(http.MethodPatch, w.workloads()+"/"+wl.Name+"/status", tree{"status": tree{"conditions": kubetest.Conditions("False", "Admitted")}}, nil)
+			w.must(http.MethodPatch, w.workloads()+"/"+wl.Name+"/status",
+				tree{"status": tree{"conditions": kubetest.Conditions("False", "Admitted")}}, nil)
 			w.must(http.MethodPatch, w.jobPath(j.Name), tree{"spec": tree{"suspend": true}}, nil)
 		case active && wl.Admitted().IsZero():
 			if gpus := w.reading.Workload(wl).GPUs; gpus <= room {
 				room -= gpus
-				w.must(http.MethodPatch, w.workloads()+"/"+wl.Name+"/status", tree{"status": tree{"conditions": kubetest.Conditions("True", "Admitted")}}, nil)
+				w.must(http.MethodPatch, w.workloads()+"/"+wl.Name+"/status",
+					tree{"status": tree{"conditions": kubetest.Conditions("True", "Admitted")}}, nil)
 				w.must(http.MethodPatch, w.jobPath(j.Name), tree{"spec": tree{"suspend": false}}, nil)
 			}
 		}
@@ -359,7 +378,8 @@ func (w *world) bench(open func(*testing.T) *Cluster) *livetest.Bench {
 		submit := b.Submit
 		b.Submit = func(t *testing.T, name string, gpus int) string {
 			id := submit(t, name, gpus)
-			b.Settle(t, "the Workload of "+id, func(s *live.Snapshot) bool { j := s.Job(id); return j != nil && j.Blocked == "" })
+			b.Settle(t, "the Workload of "+id,
+				func(s *live.Snapshot) bool { j := s.Job(id); return j != nil && j.Blocked == "" })
 			return id
 		}
 	}

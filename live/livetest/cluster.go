@@ -1,7 +1,8 @@
-// Package livetest has a cluster in memory that implements live.Cluster, for tests of what steers clusters, and the claims that
-// every adapter must meet (Suite).
+// Package livetest has a cluster in memory that implements live.Cluster, for tests of what steers clusters, and the
+// claims that every adapter must meet (Suite).
 //
-// The cluster's clock stands still until a test moves it, and nothing in it is random: the same calls give the same snapshots.
+// The cluster's clock stands still until a test moves it, and nothing in it is random: the same calls give the same
+// snapshots.
 package livetest
 
 import (
@@ -21,10 +22,10 @@ import (
 // Epoch is when the clock of a new Cluster begins.
 var Epoch = time.Date(2026, time.January, 5, 8, 0, 0, 0, time.UTC)
 
-// Cluster is a cluster in memory. It starts jobs itself: those of higher priority first, of equal priority those of the higher
-// rank, of equal rank those that came first; a job that does not fit is overtaken by later ones that are estimated to end
-// before it could start. Holds, nodes that are down and the nodes of StartJob are respected. Jobs start and end in Advance
-// alone. It is safe for concurrent use, so that a loop may run beside the test.
+// Cluster is a cluster in memory. It starts jobs itself: those of higher priority first, of equal priority those of the
+// higher rank, of equal rank those that came first; a job that does not fit is overtaken by later ones that are
+// estimated to end before it could start. Holds, nodes that are down and the nodes of StartJob are respected. Jobs
+// start and end in Advance alone. It is safe for concurrent use, so that a loop may run beside the test.
 type Cluster struct {
 	mu      sync.Mutex
 	now     time.Time
@@ -73,7 +74,8 @@ type faults struct {
 func Machines(n, gpus int) []live.Node {
 	nodes := make([]live.Node, n)
 	for i := range nodes {
-		nodes[i] = live.Node{Name: fmt.Sprintf("g%d", i), Rack: fmt.Sprintf("r%d", i/4), GPUType: "A100", GPUs: gpus, CPUMilli: 64_000, MemBytes: 512 << 30}
+		nodes[i] = live.Node{Name: fmt.Sprintf("g%d", i), Rack: fmt.Sprintf("r%d", i/4), GPUType: "A100", GPUs: gpus,
+			CPUMilli: 64_000, MemBytes: 512 << 30}
 	}
 	return nodes
 }
@@ -89,9 +91,9 @@ func New(nodes ...live.Node) *Cluster {
 	return c
 }
 
-// Submit adds a job. It arrives when the clock reaches Epoch + j.Submit, at the next Advance if that has passed; it runs for
-// j.Work, and j.Estimate is its time limit as the cluster shows it. nodes are those that its owner asks for. A job without ID, or
-// with one that has been there, is a fault of the test: Submit panics.
+// Submit adds a job. It arrives when the clock reaches Epoch + j.Submit, at the next Advance if that has passed; it
+// runs for j.Work, and j.Estimate is its time limit as the cluster shows it. nodes are those that its owner asks for. A
+// job without ID, or with one that has been there, is a fault of the test: Submit panics.
 func (c *Cluster) Submit(j traces.Job, nodes ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +190,8 @@ func (c *Cluster) leave(j *job) {
 
 // schedule starts what can start now.
 func (c *Cluster) schedule() {
-	waiting := slices.DeleteFunc(c.byArrival(), func(j *job) bool { return j.State != live.Waiting || j.Ours || j.Blocked != "" })
+	waiting := slices.DeleteFunc(c.byArrival(),
+		func(j *job) bool { return j.State != live.Waiting || j.Ours || j.Blocked != "" })
 	slices.SortStableFunc(waiting, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(b.Rank, a.Rank))
 	})
@@ -205,7 +208,8 @@ func (c *Cluster) schedule() {
 	}
 }
 
-// couldStart returns when a job fits if the running ones end as they are estimated to, and a time far away if it never does.
+// couldStart returns when a job fits if the running ones end as they are estimated to, and a time far away if it never
+// does.
 func (c *Cluster) couldStart(j *job) time.Time {
 	copies := make([]*node, len(c.nodes))
 	at := map[*node]*node{}
@@ -239,7 +243,9 @@ func later(a, b time.Time) time.Time {
 // place returns where a job would run, nil if nowhere: on the node that it fills most, else on as few nodes as it can.
 func place(j *job, nodes []*node) []hold {
 	may := slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool {
-		return n.Down || n.jammed || n.VCs != nil && j.VC != "" && !slices.Contains(n.VCs, j.VC) || len(j.Nodes) > 0 && !slices.Contains(j.Nodes, n.Name) || len(j.GPUTypes) > 0 && !slices.Contains(j.GPUTypes, n.GPUType)
+		return n.Down || n.jammed || n.VCs != nil && j.VC != "" && !slices.Contains(n.VCs,
+			j.VC) || len(j.Nodes) > 0 && !slices.Contains(j.Nodes, n.Name) || len(j.GPUTypes) > 0 && !slices.Contains(j.GPUTypes,
+			n.GPUType)
 	})
 	if len(may) == 0 {
 		return nil
@@ -303,8 +309,8 @@ func (c *Cluster) SetDown(name, why string) {
 	}
 }
 
-// Jam has nothing start on a node from now on, without saying so, as Slurm does while a job's epilog runs there; false = jobs start there
-// again.
+// Jam has nothing start on a node from now on, without saying so, as Slurm does while a job's epilog runs there; false
+// = jobs start there again.
 func (c *Cluster) Jam(name string, jammed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -312,8 +318,8 @@ func (c *Cluster) Jam(name string, jammed bool) {
 	c.schedule()
 }
 
-// Hide has the cluster show no GPUs of a node, and start nothing there, as when what counts them has come back without them; jobs that run
-// there go on. false = it shows them again.
+// Hide has the cluster show no GPUs of a node, and start nothing there, as when what counts them has come back without
+// them; jobs that run there go on. false = it shows them again.
 func (c *Cluster) Hide(name string, hidden bool) {
 	c.Jam(name, hidden)
 	c.mu.Lock()
@@ -329,7 +335,8 @@ func (c *Cluster) node(name string) *node {
 	return c.nodes[i]
 }
 
-// Block gives the reason for which a waiting job could not start on an empty cluster, as a dependency; "" takes it away.
+// Block gives the reason for which a waiting job could not start on an empty cluster, as a dependency; "" takes it
+// away.
 func (c *Cluster) Block(id, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -355,8 +362,8 @@ func (c *Cluster) must(id string) *job {
 	return j
 }
 
-// Unreachable makes the cluster answer nothing for the next calls, after it has answered the first ones. Observe and Can are one
-// call, and so is every action, so that a cluster can go in the middle of Act.
+// Unreachable makes the cluster answer nothing for the next calls, after it has answered the first ones. Observe and
+// Can are one call, and so is every action, so that a cluster can go in the middle of Act.
 func (c *Cluster) Unreachable(first, calls int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -394,7 +401,8 @@ func (c *Cluster) Limit(caps live.Caps) {
 	c.caps = caps
 }
 
-// Log returns every action that has been asked for, in order, each with what came of it if it failed: "hold a", "hold b: …".
+// Log returns every action that has been asked for, in order, each with what came of it if it failed: "hold a", "hold
+// b: …".
 func (c *Cluster) Log() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -50,7 +50,8 @@ func observed(t *testing.T, c *Cluster) *live.Snapshot {
 	return s
 }
 
-// One node of 8. a takes 4 for an hour, b wants 8 and waits for it, c (4 GPUs, 30 min) is back-filled, d (4 GPUs, 2 h) is not.
+// One node of 8. a takes 4 for an hour, b wants 8 and waits for it, c (4 GPUs, 30 min) is back-filled, d (4 GPUs, 2 h)
+// is not.
 func TestLaterJobsAreBackfilledIfTheyEndInTime(t *testing.T) {
 	c := New(Machines(1, 8)...)
 	for _, j := range []traces.Job{
@@ -116,7 +117,8 @@ func TestFaultsAreThoseAskedFor(t *testing.T) {
 	}
 
 	c.Deny(live.HoldJob)
-	if r := c.Act(ctx, []live.Action{{Op: live.HoldJob, Job: "c"}, rank("c")}); !errors.Is(r[0].Err, live.ErrDenied) || r[1].Err != nil {
+	if r := c.Act(ctx, []live.Action{{Op: live.HoldJob, Job: "c"}, rank("c")}); !errors.Is(r[0].Err, live.ErrDenied) ||
+		r[1].Err != nil {
 		t.Errorf("%v, want the hold denied alone", r)
 	}
 	if caps, err := c.Can(ctx); err != nil || caps.Gate == "" || caps.Rank != "" {

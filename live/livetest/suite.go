@@ -12,26 +12,28 @@ import (
 	"clustergym/live"
 )
 
-// Bench is a cluster that Suite may do with what it likes: at least two nodes that are up, with the same number of GPUs each, and
-// no jobs. An adapter's tests make one of their own.
+// Bench is a cluster that Suite may do with what it likes: at least two nodes that are up, with the same number of GPUs
+// each, and no jobs. An adapter's tests make one of their own.
 type Bench struct {
 	// Cluster is what is tested.
 	Cluster live.Cluster
-	// Another returns the same cluster as another process would see it, which knows nothing of what Cluster has been asked for.
+	// Another returns the same cluster as another process would see it, which knows nothing of what Cluster has been asked
+	// for.
 	Another func(t *testing.T) live.Cluster
-	// Submit hands in a job for so many GPUs that runs until Finish, and returns the ID that it has in snapshots. The cluster has
-	// it when Submit returns.
+	// Submit hands in a job for so many GPUs that runs until Finish, and returns the ID that it has in snapshots. The
+	// cluster has it when Submit returns.
 	Submit func(t *testing.T, name string, gpus int) string
 	// Finish ends a running job.
 	Finish func(t *testing.T, id string)
-	// Settle gives the cluster time until ok is true of a snapshot, which it returns. It ends the test if that does not come.
+	// Settle gives the cluster time until ok is true of a snapshot, which it returns. It ends the test if that does not
+	// come.
 	Settle func(t *testing.T, what string, ok func(*live.Snapshot) bool) *live.Snapshot
 	// NoNodes says why these jobs start on no nodes of our choice, as where another program places them; "" = they do.
 	NoNodes string
 }
 
-// Suite checks what every adapter must do. fresh makes an empty cluster for each claim. Claims about actions that Can excludes
-// become the claim that such an action is refused and changes nothing.
+// Suite checks what every adapter must do. fresh makes an empty cluster for each claim. Claims about actions that Can
+// excludes become the claim that such an action is refused and changes nothing.
 func Suite(t *testing.T, fresh func(t *testing.T) *Bench) {
 	for _, c := range []struct {
 		name string
@@ -62,7 +64,8 @@ func Suite(t *testing.T, fresh func(t *testing.T) *Bench) {
 				}
 			}
 			if len(s.nodes) < 2 || len(first.Jobs) > 0 {
-				t.Fatalf("%d nodes with GPUs are up and %d jobs are there, want two nodes and no job", len(s.nodes), len(first.Jobs))
+				t.Fatalf("%d nodes with GPUs are up and %d jobs are there, want two nodes and no job", len(s.nodes),
+					len(first.Jobs))
 			}
 			c.run(s)
 		})
@@ -122,7 +125,8 @@ func is(id string, state live.State) func(*live.Snapshot) bool {
 func (s *suite) observes() {
 	a, b := s.Submit(s.T, "a", s.size), s.Submit(s.T, "b", 1)
 	full := s.Submit(s.T, "c", s.size*len(s.nodes))
-	snap := s.Settle(s.T, "a and b run, c waits", func(s *live.Snapshot) bool { return runs(a)(s) && runs(b)(s) && waits(full)(s) })
+	snap := s.Settle(s.T, "a and b run, c waits",
+		func(s *live.Snapshot) bool { return runs(a)(s) && runs(b)(s) && waits(full)(s) })
 	if err := snap.Check(); err != nil {
 		s.Error(err)
 	}
@@ -131,7 +135,8 @@ func (s *suite) observes() {
 	}
 	for id, want := range map[string]int{a: s.size, b: 1, full: s.size * len(s.nodes)} {
 		j := snap.Job(id)
-		if j.GPUs != want || j.Submit.IsZero() || j.Start.IsZero() != (id == full) || j.Ours || j.Freed || j.Blocked != "" || j.Rank != 0 {
+		if j.GPUs != want || j.Submit.IsZero() || j.Start.IsZero() != (id == full) || j.Ours || j.Freed || j.Blocked != "" ||
+			j.Rank != 0 {
 			s.Errorf("job %s: %+v, want %d GPUs and nothing done to it", id, j, want)
 		}
 		if id == full && j.Anywhere != (s.NoNodes != "") {
@@ -159,7 +164,8 @@ func (s *suite) ranks() {
 	s.Settle(s.T, "all wait", func(snap *live.Snapshot) bool {
 		return !slices.ContainsFunc(ids, func(id string) bool { return !waits(id)(snap) })
 	})
-	actions := []live.Action{{Op: live.RankJob, Job: ids[0], Score: 10}, {Op: live.RankJob, Job: ids[1], Score: live.MaxScore}, {Op: live.RankJob, Job: ids[2], Score: live.MaxScore / 2}}
+	actions := []live.Action{{Op: live.RankJob, Job: ids[0], Score: 10},
+		{Op: live.RankJob, Job: ids[1], Score: live.MaxScore}, {Op: live.RankJob, Job: ids[2], Score: live.MaxScore / 2}}
 	if s.caps.Rank != "" {
 		s.refused(s.caps.Rank, actions...)
 		return
@@ -194,7 +200,8 @@ func (s *suite) refused(why string, actions ...live.Action) {
 	}
 	after := s.observe()
 	for _, a := range actions {
-		if b, n := before.Job(a.Job), after.Job(a.Job); b == nil || n == nil || b.Rank != n.Rank || b.Ours != n.Ours || b.Freed != n.Freed {
+		if b, n := before.Job(a.Job), after.Job(a.Job); b == nil || n == nil || b.Rank != n.Rank || b.Ours != n.Ours ||
+			b.Freed != n.Freed {
 			s.Errorf("%v was refused; before %+v, after %+v", a, b, n)
 		}
 	}
@@ -205,7 +212,8 @@ func (s *suite) holds() {
 	held, free := s.Submit(s.T, "held", s.size), s.Submit(s.T, "free", s.size)
 	s.Settle(s.T, "both wait", func(snap *live.Snapshot) bool { return waits(held)(snap) && waits(free)(snap) })
 	if s.caps.Gate != "" {
-		s.refused(s.caps.Gate, live.Action{Op: live.HoldJob, Job: held}, live.Action{Op: live.ReleaseJob, Job: free}, live.Action{Op: live.StartJob, Job: free})
+		s.refused(s.caps.Gate, live.Action{Op: live.HoldJob, Job: held}, live.Action{Op: live.ReleaseJob, Job: free},
+			live.Action{Op: live.StartJob, Job: free})
 		return
 	}
 	for range 2 { // twice is once
@@ -254,7 +262,8 @@ func (s *suite) starts() {
 	if !errors.Is(r[0].Err, live.ErrUnsupported) {
 		s.Errorf("a node that is not there: %v, want ErrUnsupported", r[0].Err)
 	}
-	s.act(live.Action{Op: live.StartJob, Job: one, Nodes: []string{last}}, live.Action{Op: live.StartJob, Job: two, Nodes: []string{first}})
+	s.act(live.Action{Op: live.StartJob, Job: one, Nodes: []string{last}},
+		live.Action{Op: live.StartJob, Job: two, Nodes: []string{first}})
 	snap := s.observe()
 	if j := snap.Job(one); j.State == live.Waiting && (!slices.Equal(j.Nodes, []string{last}) || !j.Freed || j.Ours) {
 		s.Errorf("started: %+v, want Freed on %s and not Ours", j, last)
@@ -342,7 +351,8 @@ func (s *suite) cancelled() {
 	if _, err := s.Cluster.Can(ctx); err == nil {
 		s.Error("Can after the context has ended: no error")
 	}
-	actions := []live.Action{{Op: live.HoldJob, Job: id}, {Op: live.RankJob, Job: id, Score: 5}, {Op: live.RequeueJob, Job: blocker}}
+	actions := []live.Action{{Op: live.HoldJob, Job: id}, {Op: live.RankJob, Job: id, Score: 5},
+		{Op: live.RequeueJob, Job: blocker}}
 	results := s.Cluster.Act(ctx, actions)
 	if len(results) != len(actions) {
 		s.Fatalf("%d results of %d actions", len(results), len(actions))
@@ -372,7 +382,8 @@ func (s *suite) results() {
 	if s.excluded(good.Op) {
 		s.Skip("the cluster takes no action")
 	}
-	results := s.Cluster.Act(s.ctx, []live.Action{{Op: good.Op, Job: "never-was"}, good, {Op: live.Op(200), Job: id}, good})
+	results := s.Cluster.Act(s.ctx,
+		[]live.Action{{Op: good.Op, Job: "never-was"}, good, {Op: live.Op(200), Job: id}, good})
 	if len(results) != 4 {
 		s.Fatalf("%d results of 4 actions", len(results))
 	}

@@ -27,8 +27,8 @@ type line struct {
 	of   []int // the actions that it is for
 }
 
-// Act implements live.Cluster. It asks for the queue first, so that nothing is written to a job that does not wait any more.
-// RankJob of several tasks of one array, one after the other and with one score, is one request.
+// Act implements live.Cluster. It asks for the queue first, so that nothing is written to a job that does not wait any
+// more. RankJob of several tasks of one array, one after the other and with one score, is one request.
 func (c *Cluster) Act(ctx context.Context, actions []live.Action) []live.Result {
 	results := make([]live.Result, len(actions))
 	if len(actions) == 0 {
@@ -191,8 +191,8 @@ func (r *record) clone() *record {
 	return &k
 }
 
-// lines returns the commands for an action on a job, nil if there is nothing to be done. r is nil if there is no such job;
-// machines are all that the cluster has, in order.
+// lines returns the commands for an action on a job, nil if there is nothing to be done. r is nil if there is no such
+// job; machines are all that the cluster has, in order.
 func (c *Cluster) lines(a live.Action, r *record, conf config, machines []string) ([][]string, error) {
 	switch {
 	case !jobID.MatchString(a.Job):
@@ -217,7 +217,8 @@ func (c *Cluster) lines(a live.Action, r *record, conf config, machines []string
 	}
 	m := r.mark(c.owner())
 	if a.Op == live.ReleaseJob && state == live.Running && m.kind != "" && r.held() {
-		return [][]string{{"release", a.Job}, {"update", job, c.comment(m, mark{rest: m.rest})}}, nil // it would be held when it is requeued
+		// it would be held when it is requeued
+		return [][]string{{"release", a.Job}, {"update", job, c.comment(m, mark{rest: m.rest})}}, nil
 	}
 	if state != live.Waiting {
 		return nil, live.ErrGone
@@ -241,8 +242,8 @@ func (c *Cluster) lines(a live.Action, r *record, conf config, machines []string
 	return nil, fmt.Errorf("%w: %s", live.ErrUnsupported, a.Op)
 }
 
-// hold keeps a job from starting. Slurm refuses a list of excluded nodes for a job that has started, and everything beside it; so
-// the list is written as it is. (ReqNodeList would not do: it takes nodes away from a job that runs.)
+// hold keeps a job from starting. Slurm refuses a list of excluded nodes for a job that has started, and everything
+// beside it; so the list is written as it is. (ReqNodeList would not do: it takes nodes away from a job that runs.)
 func (c *Cluster) hold(job string, r *record, m mark) ([][]string, error) {
 	switch {
 	case r.held() && m.kind != "":
@@ -269,14 +270,16 @@ func writable(list string) error {
 	return nil
 }
 
-// release takes back what hold and start have done. The mark goes last: if we end in between, the next release finds it.
+// release takes back what hold and start have done. The mark goes last: if we end in between, the next release finds
+// it.
 func (c *Cluster) release(id string, r *record, m mark) ([][]string, error) {
 	if m.kind == "" {
 		return nil, nil
 	}
 	var all [][]string
 	if m.pinned {
-		all = append(all, []string{"update", "JobId=" + id, "ExcNodeList=" + m.excluded, c.comment(m, mark{kind: m.kind, rest: m.rest})})
+		all = append(all,
+			[]string{"update", "JobId=" + id, "ExcNodeList=" + m.excluded, c.comment(m, mark{kind: m.kind, rest: m.rest})})
 	}
 	if r.held() {
 		all = append(all, []string{"release", id})
@@ -284,8 +287,8 @@ func (c *Cluster) release(id string, r *record, m mark) ([][]string, error) {
 	return append(all, []string{"update", "JobId=" + id, c.comment(m, mark{rest: m.rest})}), nil
 }
 
-// start lets a job start that we hold, or pins one that waits, by excluding all other nodes: that is refused for a job that has
-// started in between.
+// start lets a job start that we hold, or pins one that waits, by excluding all other nodes: that is refused for a job
+// that has started in between.
 func (c *Cluster) start(a live.Action, r *record, m mark, machines []string) ([][]string, error) {
 	if r.held() && m.kind == "" {
 		return nil, fmt.Errorf("it is %s, and stays so", r.blocked(c.o.Now(), false))
@@ -323,7 +326,8 @@ func (c *Cluster) start(a live.Action, r *record, m mark, machines []string) ([]
 // pins returns the machines that a job is to run on, if its owner lets it.
 func (c *Cluster) pins(a live.Action, r *record, excluded string, machines []string) ([]string, error) {
 	if r.mixed {
-		return nil, fmt.Errorf("%w: it is heterogeneous, and its components exclude different nodes; want no nodes", live.ErrUnsupported)
+		return nil, fmt.Errorf("%w: it is heterogeneous, and its components exclude different nodes; want no nodes",
+			live.ErrUnsupported)
 	}
 	var hosts []string
 	for _, n := range a.Nodes {
@@ -373,7 +377,8 @@ func (c *Cluster) comment(was, m mark) string {
 	return "Comment=" + m.text()
 }
 
-// write runs a script, and tells of each line what came of it. Lines with texts that a pipe would change are runs of their own.
+// write runs a script, and tells of each line what came of it. Lines with texts that a pipe would change are runs of
+// their own.
 func (c *Cluster) write(ctx context.Context, script []line, tell func(*line, error)) {
 	for from := 0; from < len(script); {
 		to := from
@@ -402,8 +407,9 @@ func (c *Cluster) write(ctx context.Context, script []line, tell func(*line, err
 	}
 }
 
-// pipe runs the lines through one scontrol. After each line stands a word that it does not know: scontrol says so on standard
-// error, where its faults come, too; so everything before is of that line. The error is that of all lines not told of.
+// pipe runs the lines through one scontrol. After each line stands a word that it does not know: scontrol says so on
+// standard error, where its faults come, too; so everything before is of that line. The error is that of all lines not
+// told of.
 func (c *Cluster) pipe(ctx context.Context, script []line, tell func(*line, error)) error {
 	const end = "clustergym-line-"
 	var text strings.Builder
@@ -446,7 +452,8 @@ func (c *Cluster) pipe(ctx context.Context, script []line, tell func(*line, erro
 	}
 	if unreachable == nil {
 		if unreachable = understood(err); unreachable == nil || len(said) > 0 {
-			unreachable = fmt.Errorf("%w: scontrol has ended after %d of %d commands: %s", live.ErrUnsupported, done, len(script), strings.Join(said, "; "))
+			unreachable = fmt.Errorf("%w: scontrol has ended after %d of %d commands: %s", live.ErrUnsupported, done,
+				len(script), strings.Join(said, "; "))
 		}
 	}
 	for i := done; i < len(script); i++ {

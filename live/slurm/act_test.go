@@ -66,10 +66,14 @@ func TestActions(t *testing.T) {
 		live.Action{Op: live.HoldJob, Job: "51 Priority=9"},
 		live.Action{Op: live.StartJob, Job: "51", Nodes: []string{"g1\nhold 52"}},
 	)
-	same(t, "results", got, "ok", "ok", "ok", "the job does not wait any more", "ok", "ok", "ok", "ok", "it is held by its user, and stays so",
-		"it is held by an administrator, and stays so", "the job does not wait any more", "the job does not wait any more", "ok", "ok",
-		"ok", "its owner excludes node g0", "its owner requires node g3", "it is held by its user, and stays so", "ok", "ok", "ok", "ok", "ok",
-		"ok", "not supported: want a score from 0 to 1048576", `the job does not wait any more: got "51 Priority=9", want a job as 123 or 123_4`,
+	same(t, "results", got, "ok", "ok", "ok", "the job does not wait any more", "ok", "ok", "ok", "ok",
+		"it is held by its user, and stays so",
+		"it is held by an administrator, and stays so", "the job does not wait any more", "the job does not wait any more",
+		"ok", "ok",
+		"ok", "its owner excludes node g0", "its owner requires node g3", "it is held by its user, and stays so", "ok", "ok",
+		"ok", "ok", "ok",
+		"ok", "not supported: want a score from 0 to 1048576",
+		`the job does not wait any more: got "51 Priority=9", want a job as 123 or 123_4`,
 		`not supported: got node "g1\nhold 52", want one of the cluster`)
 	same(t, "written", r.wrote,
 		"update JobId=51 SiteFactor=1048576",
@@ -91,7 +95,9 @@ func TestActions(t *testing.T) {
 // Actions on one job see what those before have done.
 func TestActionsOnOneJob(t *testing.T) {
 	r := recorded(t, "22.05")
-	got := act(t, r, live.Action{Op: live.HoldJob, Job: "51"}, live.Action{Op: live.HoldJob, Job: "51"}, live.Action{Op: live.StartJob, Job: "51", Nodes: []string{"g1"}}, live.Action{Op: live.ReleaseJob, Job: "51"}, live.Action{Op: live.ReleaseJob, Job: "51"})
+	got := act(t, r, live.Action{Op: live.HoldJob, Job: "51"}, live.Action{Op: live.HoldJob, Job: "51"},
+		live.Action{Op: live.StartJob, Job: "51", Nodes: []string{"g1"}}, live.Action{Op: live.ReleaseJob, Job: "51"},
+		live.Action{Op: live.ReleaseJob, Job: "51"})
 	same(t, "results", got, "ok", "ok", "ok", "ok", "ok")
 	same(t, "written", r.wrote,
 		"update JobId=51 Priority=0 AdminComment=clustergym:hold ExcNodeList=",
@@ -104,9 +110,12 @@ func TestActionsOnOneJob(t *testing.T) {
 // scontrol would keep quotes that a pipe needs around blanks, so such a line is a process of its own, in its place.
 func TestWordsOfOthersAreKept(t *testing.T) {
 	r := recorded(t, "22.05")
-	got := act(t, r, live.Action{Op: live.RankJob, Job: "51", Score: 5}, live.Action{Op: live.RankJob, Job: "52", Score: 6}, live.Action{Op: live.StartJob, Job: "68"}, live.Action{Op: live.RankJob, Job: "54", Score: 5})
+	got := act(t, r, live.Action{Op: live.RankJob, Job: "51", Score: 5},
+		live.Action{Op: live.RankJob, Job: "52", Score: 6}, live.Action{Op: live.StartJob, Job: "68"},
+		live.Action{Op: live.RankJob, Job: "54", Score: 5})
 	same(t, "results", got, "ok", "ok", "ok", "ok")
-	same(t, "written", r.wrote, "update JobId=51 SiteFactor=5", "update JobId=52 SiteFactor=6", "update¦JobId=68¦AdminComment=see ticket 5 clustergym:start", "release 68", "update JobId=54 SiteFactor=5")
+	same(t, "written", r.wrote, "update JobId=51 SiteFactor=5", "update JobId=52 SiteFactor=6",
+		"update¦JobId=68¦AdminComment=see ticket 5 clustergym:start", "release 68", "update JobId=54 SiteFactor=5")
 }
 
 func TestFaultsBelongToTheirActions(t *testing.T) {
@@ -118,13 +127,15 @@ func TestFaultsBelongToTheirActions(t *testing.T) {
 		case strings.Contains(line, "JobId=54 "):
 			return []string{"Access/permission denied for job 54"}
 		case line == "release 60":
-			return []string{"Requested operation is presently disabled for job 60", "slurm_suspend error: Requested operation is presently disabled"}
+			return []string{"Requested operation is presently disabled for job 60",
+				"slurm_suspend error: Requested operation is presently disabled"}
 		case strings.Contains(line, "JobId=70 "):
 			return []string{"Moon is full"}
 		}
 		return nil
 	}
-	actions := []live.Action{{Op: live.RankJob, Job: "51"}, {Op: live.RankJob, Job: "52"}, {Op: live.RankJob, Job: "54"}, {Op: live.StartJob, Job: "60"}, {Op: live.RankJob, Job: "70"}, {Op: live.RankJob, Job: "71"}}
+	actions := []live.Action{{Op: live.RankJob, Job: "51"}, {Op: live.RankJob, Job: "52"}, {Op: live.RankJob, Job: "54"},
+		{Op: live.StartJob, Job: "60"}, {Op: live.RankJob, Job: "70"}, {Op: live.RankJob, Job: "71"}}
 	kinds := []error{live.ErrGone, nil, live.ErrDenied, live.ErrUnsupported, nil, nil}
 	for i, res := range r.cluster(Options{}).Act(t.Context(), actions) {
 		switch {
@@ -138,7 +149,8 @@ func TestFaultsBelongToTheirActions(t *testing.T) {
 
 // Where nobody answers, what has not been tried is not tried: each line would take ten seconds.
 func TestNothingIsTriedOnceNobodyAnswers(t *testing.T) {
-	actions := []live.Action{{Op: live.RankJob, Job: "51"}, {Op: live.RankJob, Job: "52"}, {Op: live.RankJob, Job: "54"}, {Op: live.StartJob, Job: "68"}}
+	actions := []live.Action{{Op: live.RankJob, Job: "51"}, {Op: live.RankJob, Job: "52"}, {Op: live.RankJob, Job: "54"},
+		{Op: live.StartJob, Job: "68"}}
 	r := recorded(t, "22.05")
 	r.each = func(line string) []string {
 		if strings.Contains(line, "JobId=52 ") {
@@ -162,7 +174,8 @@ func TestNothingIsTriedOnceNobodyAnswers(t *testing.T) {
 		t.Errorf("scontrol dies: %v", results)
 	}
 	r = recorded(t, "22.05")
-	r.fails["scontrol show config"] = &ExitError{"scontrol", 1, "slurm_load_ctl_conf error: Socket timed out on send/recv operation"}
+	r.fails["scontrol show config"] = &ExitError{"scontrol", 1,
+		"slurm_load_ctl_conf error: Socket timed out on send/recv operation"}
 	for _, res := range r.cluster(Options{}).Act(t.Context(), actions) {
 		if !errors.Is(res.Err, live.ErrUnreachable) {
 			t.Errorf("%v", res.Err)
@@ -181,17 +194,24 @@ func TestRights(t *testing.T) {
 		to                string
 		rank, gate, fails string
 	}{
-		"SlurmUser":        {user: "slurm"},
-		"root":             {user: "root"},
-		"operator":         {user: "bob", level: "Operator\n", gate: "only an administrator of Slurm may write AdminComment"},
-		"private operator": {user: "bob", level: "Operator\n", change: "PrivateData             = none", to: "PrivateData             = jobs,usage", gate: "adminlevel=admin"},
-		"administrator":    {user: "bob", level: "Administrator\n"},
-		"user":             {user: "bob", level: "None\n", rank: "and bob is none (sacctmgr modify user bob set adminlevel=operator)", gate: "jobs of others wait"},
-		"unknown":          {user: "bob", level: "\n", rank: "bob is none", gate: "bob is none, and "},
-		"private":          {user: "bob", level: "None\n", change: "PrivateData             = none", to: "PrivateData             = jobs,usage", rank: "bob is none", gate: "PrivateData=jobs,usage, so bob sees no jobs of others"},
-		"no accounting":    {user: "bob", change: "accounting_storage/slurmdbd", to: "accounting_storage/none", rank: "bob is none", gate: "bob is none"},
-		"basic priority":   {user: "slurm", change: "priority/multifactor", to: "priority/basic", rank: "PriorityType=priority/basic, which knows no SiteFactor"},
-		"whole nodes":      {user: "slurm", change: "select/cons_tres", to: "select/linear", rank: "want select/cons_tres", gate: "want select/cons_tres"},
+		"SlurmUser": {user: "slurm"},
+		"root":      {user: "root"},
+		"operator":  {user: "bob", level: "Operator\n", gate: "only an administrator of Slurm may write AdminComment"},
+		"private operator": {user: "bob", level: "Operator\n", change: "PrivateData             = none",
+			to: "PrivateData             = jobs,usage", gate: "adminlevel=admin"},
+		"administrator": {user: "bob", level: "Administrator\n"},
+		"user": {user: "bob", level: "None\n",
+			rank: "and bob is none (sacctmgr modify user bob set adminlevel=operator)", gate: "jobs of others wait"},
+		"unknown": {user: "bob", level: "\n", rank: "bob is none", gate: "bob is none, and "},
+		"private": {user: "bob", level: "None\n", change: "PrivateData             = none",
+			to: "PrivateData             = jobs,usage", rank: "bob is none",
+			gate: "PrivateData=jobs,usage, so bob sees no jobs of others"},
+		"no accounting": {user: "bob", change: "accounting_storage/slurmdbd", to: "accounting_storage/none",
+			rank: "bob is none", gate: "bob is none"},
+		"basic priority": {user: "slurm", change: "priority/multifactor", to: "priority/basic",
+			rank: "PriorityType=priority/basic, which knows no SiteFactor"},
+		"whole nodes": {user: "slurm", change: "select/cons_tres", to: "select/linear", rank: "want select/cons_tres",
+			gate: "want select/cons_tres"},
 	} {
 		r := recorded(t, "22.05")
 		r.out["id -un"] = c.user + "\n"
@@ -202,7 +222,9 @@ func TestRights(t *testing.T) {
 			r.change(t, "scontrol show config", c.change, c.to)
 		}
 		caps, err := r.cluster(Options{}).Can(t.Context())
-		if err != nil || (caps.Rank == "") != (c.rank == "") || !strings.Contains(caps.Rank, c.rank) || (caps.Gate == "") != (c.gate == "") || !strings.Contains(caps.Gate, c.gate) || (caps.Requeue == "") != (c.gate == "") {
+		if err != nil || (caps.Rank == "") != (c.rank == "") || !strings.Contains(caps.Rank, c.rank) ||
+			(caps.Gate == "") != (c.gate == "") || !strings.Contains(caps.Gate, c.gate) ||
+			(caps.Requeue == "") != (c.gate == "") {
 			t.Errorf("%s: %+v, %v", name, caps, err)
 		}
 		if len(r.wrote) > 0 {
@@ -216,7 +238,8 @@ func TestOwnJobsWithoutRights(t *testing.T) {
 	r := recorded(t, "22.05")
 	r.out["id -un"] = "bob\n"
 	r.out["sacctmgr -n -P show user name=bob format=AdminLevel"] = "None\n"
-	got := act(t, r, live.Action{Op: live.HoldJob, Job: "72"}, live.Action{Op: live.HoldJob, Job: "61"}, live.Action{Op: live.RankJob, Job: "72"})
+	got := act(t, r, live.Action{Op: live.HoldJob, Job: "72"}, live.Action{Op: live.HoldJob, Job: "61"},
+		live.Action{Op: live.RankJob, Job: "72"})
 	same(t, "results", got, "ok", "the cluster refuses this: the job is ann's, and bob is no administrator of Slurm",
 		"the cluster refuses this: only an operator of Slurm may write SiteFactor, and bob is none")
 	same(t, "written", r.wrote, "update¦JobId=72¦Priority=0¦Comment=clustergym:hold¦ExcNodeList=")
@@ -234,8 +257,10 @@ func TestOperatorsRankOnly(t *testing.T) {
 
 func TestWeights(t *testing.T) {
 	r := recorded(t, "22.05")
-	r.change(t, "scontrol show config", "PriorityWeightTRES      = (null)", "PriorityWeightTRES      = cpu=2000,gres/gpu=5000")
-	if score, others, err := r.cluster(Options{Weight: 5000}).Weights(t.Context()); err != nil || score != 5000 || others != 8000 {
+	r.change(t, "scontrol show config", "PriorityWeightTRES      = (null)",
+		"PriorityWeightTRES      = cpu=2000,gres/gpu=5000")
+	if score, others, err := r.cluster(Options{Weight: 5000}).Weights(t.Context()); err != nil || score != 5000 ||
+		others != 8000 {
 		t.Errorf("%d, %d, %v", score, others, err)
 	}
 }

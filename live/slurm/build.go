@@ -37,7 +37,8 @@ type array struct {
 }
 
 // down are the states in which nothing can start on a node.
-var down = []string{"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "UNKNOWN", "INVAL", "INVALID_REG", "MAINT", "NOT_RESPONDING", "NO_RESPOND",
+var down = []string{"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "UNKNOWN", "INVAL",
+	"INVALID_REG", "MAINT", "NOT_RESPONDING", "NO_RESPOND",
 	"POWERING_DOWN", "REBOOT_ISSUED", "REBOOT_REQUESTED", "REBOOT", "PERFCTRS"}
 
 // node adds a machine: a node for each type of its GPUs.
@@ -211,8 +212,9 @@ func (b *builder) job(r *record) error {
 // longCompleting is how long after a job's end its nodes may be completing until nobody counts on them.
 const longCompleting = time.Minute
 
-// left notes the machines that a job has just left, and those that a job which has ended long ago has not left yet: Slurm shows their GPUs
-// as free and starts no other job there until the epilog has ended, or, if the message of its end was lost, until it asks the nodes again.
+// left notes the machines that a job has just left, and those that a job which has ended long ago has not left yet:
+// Slurm shows their GPUs as free and starts no other job there until the epilog has ended, or, if the message of its
+// end was lost, until it asks the nodes again.
 func (b *builder) left(r *record, id string) error {
 	long := r.end != 0 && b.At.Sub(at(r.end)) >= longCompleting
 	if long && !r.is("COMPLETING") {
@@ -232,9 +234,10 @@ func (b *builder) left(r *record, id string) error {
 	return nil
 }
 
-// lost takes the machines out of which Slurm counts more GPUs as taken than jobs hold, now and at the look before: it starts nothing on
-// those. 22.05 loses count when its controller is started again, of jobs that begin just then. It returns the machines for the next look.
-// Nodes have been read before jobs, so what has begun in between does no harm, and machines that a job has just left are not judged.
+// lost takes the machines out of which Slurm counts more GPUs as taken than jobs hold, now and at the look before: it
+// starts nothing on those. 22.05 loses count when its controller is started again, of jobs that begin just then. It
+// returns the machines for the next look. Nodes have been read before jobs, so what has begun in between does no harm,
+// and machines that a job has just left are not judged.
 func (b *builder) lost(before map[string]bool) map[string]bool {
 	held := map[string]int{}
 	for i := range b.Jobs {
@@ -250,7 +253,9 @@ func (b *builder) lost(before map[string]bool) map[string]bool {
 			continue
 		}
 		if now[h] = true; before[h] && !n.Down {
-			n.Down, n.Why = true, fmt.Sprintf("Slurm counts %d GPUs as taken, and jobs hold %d; scontrol reconfigure has it count anew", b.used[h], held[h]-b.whole[h])
+			n.Down, n.Why = true,
+				fmt.Sprintf("Slurm counts %d GPUs as taken, and jobs hold %d; scontrol reconfigure has it count anew", b.used[h],
+					held[h]-b.whole[h])
 		}
 	}
 	return now
@@ -363,7 +368,8 @@ func (b *builder) join(whole, part *live.Job, r *record) {
 		whole.Blocked = part.Blocked
 	}
 	whole.Ours, whole.Freed = whole.Ours || part.Ours, whole.Freed && part.Freed
-	whole.Nodes, whole.Excluded = append(slices.Clip(whole.Nodes), part.Nodes...), append(slices.Clip(whole.Excluded), part.Excluded...)
+	whole.Nodes, whole.Excluded = append(slices.Clip(whole.Nodes),
+		part.Nodes...), append(slices.Clip(whole.Excluded), part.Excluded...)
 }
 
 // limits blocks the tasks beyond what their array may run at a time.

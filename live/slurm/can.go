@@ -28,16 +28,21 @@ func (c *Cluster) Can(ctx context.Context) (live.Caps, error) {
 	}
 	var caps live.Caps
 	if !c.operator {
-		caps.Rank = fmt.Sprintf("only an operator of Slurm may write SiteFactor, and %s is none (sacctmgr modify user %s set adminlevel=operator)", c.user, c.user)
+		caps.Rank = fmt.Sprintf(
+			"only an operator of Slurm may write SiteFactor, and %s is none (sacctmgr modify user %s set adminlevel=operator)",
+			c.user, c.user)
 	}
 	if !c.admin {
 		hidden := conf.get("PrivateData")
 		if strings.Contains(hidden, "jobs") && !c.operator {
-			caps.Gate = fmt.Sprintf("slurm.conf has PrivateData=%s, so %s sees no jobs of others and cannot tell which GPUs are free", hidden, c.user)
+			caps.Gate = fmt.Sprintf(
+				"slurm.conf has PrivateData=%s, so %s sees no jobs of others and cannot tell which GPUs are free", hidden, c.user)
 		} else if others, err := c.others(ctx, conf); err != nil {
 			return live.Caps{}, err
 		} else if others > 0 {
-			caps.Gate = fmt.Sprintf("only an administrator of Slurm may write AdminComment, where steer notes what it holds; %s is none, and jobs of others wait: %d (sacctmgr modify user %s set adminlevel=admin)", c.user, others, c.user)
+			caps.Gate = fmt.Sprintf(
+				"only an administrator of Slurm may write AdminComment, where steer notes what it holds; %s is none, and jobs of "+
+					"others wait: %d (sacctmgr modify user %s set adminlevel=admin)", c.user, others, c.user)
 		}
 		caps.Requeue = caps.Gate
 	}
@@ -47,8 +52,8 @@ func (c *Cluster) Can(ctx context.Context) (live.Caps, error) {
 	return caps, nil
 }
 
-// Weights returns the SiteFactor of the highest score, and the sum of the weights that slurm.conf gives all other factors of the
-// priority: where the first is far below the second, scores change little.
+// Weights returns the SiteFactor of the highest score, and the sum of the weights that slurm.conf gives all other
+// factors of the priority: where the first is far below the second, scores change little.
 func (c *Cluster) Weights(ctx context.Context) (score, others int64, err error) {
 	conf, err := c.config(ctx)
 	if err != nil {
@@ -58,7 +63,8 @@ func (c *Cluster) Weights(ctx context.Context) (score, others int64, err error) 
 }
 
 func noRank(conf config) string {
-	return fmt.Sprintf("slurm.conf has PriorityType=%s, which knows no SiteFactor; want priority/multifactor", conf.get("PriorityType"))
+	return fmt.Sprintf("slurm.conf has PriorityType=%s, which knows no SiteFactor; want priority/multifactor",
+		conf.get("PriorityType"))
 }
 
 // others counts the jobs of others that wait.
@@ -72,7 +78,8 @@ func (c *Cluster) others(ctx context.Context, conf config) (n int, err error) {
 	return n, err
 }
 
-// who finds out who we are, and what we may write to the jobs of others: operators may write a SiteFactor, but no AdminComment.
+// who finds out who we are, and what we may write to the jobs of others: operators may write a SiteFactor, but no
+// AdminComment.
 func (c *Cluster) who(ctx context.Context, conf config) error {
 	if c.asked {
 		return nil

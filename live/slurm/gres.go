@@ -32,7 +32,8 @@ func parseGres(s string) (all []gpus, err error) {
 			case err == nil:
 				g.n = int(n)
 				parts = parts[:last]
-			case parts[last] == "" || parts[last][0] >= '0' && parts[last][0] <= '9' && last > 1 || strings.HasPrefix(parts[last], "-"):
+			case parts[last] == "" || parts[last][0] >= '0' && parts[last][0] <= '9' && last > 1 ||
+				strings.HasPrefix(parts[last], "-"):
 				return nil, fmt.Errorf("got %q, want GPUs as gpu:a100:4", item)
 			}
 			g.kind = strings.Join(parts[1:], ":")

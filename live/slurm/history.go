@@ -19,8 +19,8 @@ import (
 // HistoryOptions say which part of the accounting is wanted.
 type HistoryOptions struct {
 	Since, Until time.Time
-	// Accounts has the partition and the account of each job change places, so that what reads the result takes accounts for
-	// virtual clusters.
+	// Accounts has the partition and the account of each job change places, so that what reads the result takes accounts
+	// for virtual clusters.
 	Accounts bool
 	// Progress, if not nil, is called before each question with how many there are, and how many rows have been written.
 	Progress func(done, all, rows int)
@@ -34,7 +34,8 @@ type HistoryCount struct {
 }
 
 // historyFields are the columns that are asked for. Names may have anything in them, so they come last.
-var historyFields = []string{"JobID", "User", "Account", "Partition", "Cluster", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "State", "NNodes", "NCPUS", "ReqMem", "AllocTRES", "ReqTRES", "JobName"}
+var historyFields = []string{"JobID", "User", "Account", "Partition", "Cluster", "Submit", "Start", "End", "ElapsedRaw",
+	"TimelimitRaw", "State", "NNodes", "NCPUS", "ReqMem", "AllocTRES", "ReqTRES", "JobName"}
 
 // The places of some of them.
 const (
@@ -46,9 +47,9 @@ const (
 // apart stands between the fields of sacct's answers: nobody has it in a name.
 const apart = "\x1f"
 
-// History writes the jobs of all users from Since to Until as sacct -P prints them, with times as seconds since 1970. sacct is
-// asked for a month at a time, because it holds its answer in memory. A job that runs over the end of a month comes once. In
-// names, vertical bars become blanks.
+// History writes the jobs of all users from Since to Until as sacct -P prints them, with times as seconds since 1970.
+// sacct is asked for a month at a time, because it holds its answer in memory. A job that runs over the end of a month
+// comes once. In names, vertical bars become blanks.
 func History(ctx context.Context, run Runner, o HistoryOptions, w io.Writer) (HistoryCount, error) {
 	var count HistoryCount
 	if !o.Since.Before(o.Until) {
@@ -70,7 +71,8 @@ func History(ctx context.Context, run Runner, o HistoryOptions, w io.Writer) (Hi
 		}
 		h.until, h.next = p[1].Unix(), map[string]bool{}
 		err := run.Run(ctx, Call{Out: h.read, Args: []string{
-			"sacct", "-a", "-X", "-P", "-D", "-n", "--delimiter=" + apart, "-S", stamp(p[0]), "-E", stamp(p[1]), "-o", strings.Join(historyFields, ","),
+			"sacct", "-a", "-X", "-P", "-D", "-n", "--delimiter=" + apart, "-S", stamp(p[0]), "-E", stamp(p[1]), "-o",
+			strings.Join(historyFields, ","),
 		}})
 		if err != nil {
 			return count, accounting(err)
@@ -90,7 +92,9 @@ func accounting(err error) error {
 	case errors.Is(err, exec.ErrNotFound):
 		return err
 	case ok && strings.Contains(strings.ToLower(exit.Said), "accounting storage is disabled"):
-		return fmt.Errorf("%w: this Slurm keeps no accounts (slurm.conf has no AccountingStorageType=accounting_storage/slurmdbd), so sacct knows no jobs that have ended", live.ErrUnsupported)
+		return fmt.Errorf(
+			"%w: this Slurm keeps no accounts (slurm.conf has no AccountingStorageType=accounting_storage/slurmdbd), so sacct "+
+				"knows no jobs that have ended", live.ErrUnsupported)
 	}
 	return understood(err)
 }

@@ -52,21 +52,25 @@ const (
 
 // A month is asked for at a time, and a job that runs over its end comes once.
 func TestHistoryAsksByMonth(t *testing.T) {
-	b := &books{answers: map[string]string{"2024-01-15T00:00:00": short + over + runs, "2024-02-01T00:00:00": over + runs + late, "2024-03-01T00:00:00": runs}}
+	b := &books{answers: map[string]string{"2024-01-15T00:00:00": short + over + runs,
+		"2024-02-01T00:00:00": over + runs + late, "2024-03-01T00:00:00": runs}}
 	var out strings.Builder
 	var seen []int
 	n, err := History(t.Context(), b, HistoryOptions{Since: day("2024-01-15"), Until: day("2024-03-10"), Progress: func(done, all, rows int) { seen = append(seen, done, all, rows) }}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Join(historyFields, "|") + "\n" + strings.ReplaceAll(strings.ReplaceAll(short, "|", " ")+over+runs+strings.Replace(late, "lines\n", "", 1), "¦", "|")
+	want := strings.Join(historyFields,
+		"|") + "\n" + strings.ReplaceAll(strings.ReplaceAll(short, "|",
+		" ")+over+runs+strings.Replace(late, "lines\n", "", 1), "¦", "|")
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
 	if n != (HistoryCount{Rows: 4, Again: 3, Broken: 1}) {
 		t.Errorf("%+v", n)
 	}
-	if got := strings.Join(b.asked, ", "); got != "2024-01-15T00:00:00 2024-02-01T00:00:00, 2024-02-01T00:00:00 2024-03-01T00:00:00, 2024-03-01T00:00:00 2024-03-10T00:00:00" {
+	if got := strings.Join(b.asked, ", "); got !=
+		"2024-01-15T00:00:00 2024-02-01T00:00:00, 2024-02-01T00:00:00 2024-03-01T00:00:00, 2024-03-01T00:00:00 2024-03-10T00:00:00" {
 		t.Errorf("asked %s", got)
 	}
 	if len(seen) != 12 || seen[10] != 3 || seen[11] != 4 {
@@ -77,7 +81,9 @@ func TestHistoryAsksByMonth(t *testing.T) {
 func TestHistoryByAccount(t *testing.T) {
 	b := &books{answers: map[string]string{"2024-01-15T00:00:00": short}}
 	var out strings.Builder
-	if _, err := History(t.Context(), b, HistoryOptions{Since: day("2024-01-15"), Until: day("2024-01-16"), Accounts: true}, &out); err != nil || !strings.HasPrefix(out.String(), "JobID|User|Partition|Account|Cluster|") {
+	if _,
+		err := History(t.Context(), b, HistoryOptions{Since: day("2024-01-15"), Until: day("2024-01-16"), Accounts: true},
+		&out); err != nil || !strings.HasPrefix(out.String(), "JobID|User|Partition|Account|Cluster|") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }
@@ -89,10 +95,13 @@ func TestHistorySaysWhatIsWrong(t *testing.T) {
 		kind  error
 		want  string
 	}{
-		"no accounts": {&books{fails: &ExitError{"sacct", 1, "Slurm accounting storage is disabled"}}, "2024-02-01", live.ErrUnsupported, "keeps no accounts"},
-		"nobody":      {&books{fails: &ExitError{"sacct", 1, "sacct: error: slurm_persist_conn_open: Something happened with the receiving/sending of the persistent connection init message: Unable to connect to database"}}, "2024-02-01", live.ErrUnreachable, "Unable to connect"},
-		"fields":      {&books{answers: map[string]string{"2024-01-15T00:00:00": "1¦2¦3¦4\n"}}, "2024-02-01", live.ErrUnsupported, "sacct prints 4 fields, want 17"},
-		"backwards":   {&books{}, "2024-01-01", nil, "want a time before 2024-01-01 00:00:00"},
+		"no accounts": {&books{fails: &ExitError{"sacct", 1, "Slurm accounting storage is disabled"}}, "2024-02-01",
+			live.ErrUnsupported, "keeps no accounts"},
+		"nobody": {&books{fails: &ExitError{"sacct", 1,
+			"sacct: error: slurm_persist_conn_open: Something happened with the receiving/sending of the persistent connection init message: Unable to connect to database"}}, "2024-02-01", live.ErrUnreachable, "Unable to connect"},
+		"fields": {&books{answers: map[string]string{"2024-01-15T00:00:00": "1¦2¦3¦4\n"}}, "2024-02-01",
+			live.ErrUnsupported, "sacct prints 4 fields, want 17"},
+		"backwards": {&books{}, "2024-01-01", nil, "want a time before 2024-01-01 00:00:00"},
 	} {
 		_, err := History(t.Context(), c.b, HistoryOptions{Since: day("2024-01-15"), Until: day(c.until)}, &strings.Builder{})
 		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {

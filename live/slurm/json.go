@@ -163,8 +163,8 @@ type head struct {
 	faults  []string
 }
 
-// stream reads a document of Slurm's commands, and calls each with every element of the list called name. Only one element is
-// held in memory.
+// stream reads a document of Slurm's commands, and calls each with every element of the list called name. Only one
+// element is held in memory.
 func stream(r io.Reader, name string, each func(*json.Decoder) error) (h head, err error) {
 	d := json.NewDecoder(r)
 	fail := func(err error) (head, error) {

@@ -33,7 +33,8 @@ func many(tb testing.TB, release string, n int) []byte {
 		if i > 0 {
 			b.WriteString(",\n")
 		}
-		b.WriteString(strings.Replace(strings.Replace(one, `"job_id": 52`, fmt.Sprintf(`"job_id": %d`, 1000+i), 1), `"typed2"`, fmt.Sprintf(`"train %d"`, i%500), 1))
+		b.WriteString(strings.Replace(strings.Replace(one, `"job_id": 52`, fmt.Sprintf(`"job_id": %d`, 1000+i), 1),
+			`"typed2"`, fmt.Sprintf(`"train %d"`, i%500), 1))
 	}
 	b.WriteString("\n" + lines[len(lines)-2] + "\n")
 	return b.Bytes()

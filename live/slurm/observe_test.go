@@ -23,7 +23,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func printed(s *live.Snapshot) string {
 	var b strings.Builder
 	for _, n := range s.Nodes {
-		fmt.Fprintf(&b, "node %s: %d %q, %d, %d MiB, %v %q, rack %q, %v\n", n.Name, n.GPUs, n.GPUType, n.CPUMilli, n.MemBytes>>20, n.Down, n.Why, n.Rack, n.VCs)
+		fmt.Fprintf(&b, "node %s: %d %q, %d, %d MiB, %v %q, rack %q, %v\n", n.Name, n.GPUs, n.GPUType, n.CPUMilli,
+			n.MemBytes>>20, n.Down, n.Why, n.Rack, n.VCs)
 	}
 	clock := func(t time.Time) string {
 		if t.IsZero() {
@@ -33,8 +34,10 @@ func printed(s *live.Snapshot) string {
 	}
 	for _, jobs := range [][]live.Job{s.Jobs, s.Ended} {
 		for _, j := range jobs {
-			fmt.Fprintf(&b, "%s %s %q: %s of %s in %s, %d %v, %d, %d MiB, limit %v; submit %s, start %s, end %s; places %v; blocked %q, ours %v, freed %v, nodes %v, excluded %v, rank %d, restarts %d, %v\n",
-				j.State, j.ID, j.Name, j.User, j.Group, j.VC, j.GPUs, j.GPUTypes, j.CPUMilli, j.MemBytes>>20, j.Estimate, clock(j.Submit), clock(j.Start), clock(j.End),
+			fmt.Fprintf(&b,
+				"%s %s %q: %s of %s in %s, %d %v, %d, %d MiB, limit %v; submit %s, start %s, end %s; places %v; blocked %q, ours %v, freed %v, nodes %v, excluded %v, rank %d, restarts %d, %v\n",
+				j.State, j.ID, j.Name, j.User, j.Group, j.VC, j.GPUs, j.GPUTypes, j.CPUMilli, j.MemBytes>>20, j.Estimate,
+				clock(j.Submit), clock(j.Start), clock(j.End),
 				j.Places, j.Blocked, j.Ours, j.Freed, j.Nodes, j.Excluded, j.Rank, j.Restarts, j.Status)
 		}
 	}
@@ -94,7 +97,8 @@ func TestObserveSaysWhatIsWrong(t *testing.T) {
 		want   string
 	}{
 		"no controller": {func(r *replay) {
-			r.fails["scontrol show config"] = &ExitError{"scontrol", 1, "slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)"}
+			r.fails["scontrol show config"] = &ExitError{"scontrol", 1,
+				"slurm_load_ctl_conf error: Unable to contact slurm controller (connect failure)"}
 		}, live.ErrUnreachable, "Unable to contact slurm controller"},
 		"a controller that dies": {func(r *replay) {
 			text, err := os.ReadFile(filepath.Join("testdata", "22.05", "down.json"))
@@ -103,18 +107,27 @@ func TestObserveSaysWhatIsWrong(t *testing.T) {
 			}
 			r.out["squeue --json"] = string(text)
 		}, live.ErrUnreachable, "squeue --json: Failed while looking for jobs"},
-		"whole nodes": {func(r *replay) { r.change(t, "scontrol show config", "select/cons_tres", "select/linear") }, live.ErrUnsupported, "SelectType=select/linear"},
+		"whole nodes": {func(r *replay) { r.change(t, "scontrol show config", "select/cons_tres", "select/linear") },
+			live.ErrUnsupported, "SelectType=select/linear"},
 		"a crash": {func(r *replay) {
-			r.fails["scontrol show config"] = &ExitError{"scontrol", 1, "scontrol: error: slurm_msg_sendto: address:port=127.0.0.1:20158 msg_type=2001: Unexpected missing socket error; slurm_load_ctl_conf error: Unexpected missing socket error"}
+			r.fails["scontrol show config"] = &ExitError{"scontrol", 1,
+				"scontrol: error: slurm_msg_sendto: address:port=127.0.0.1:20158 msg_type=2001: Unexpected missing socket error; slurm_load_ctl_conf error: Unexpected missing socket error"}
 		}, live.ErrUnreachable, "missing socket"},
-		"another program":  {func(r *replay) { r.out["scontrol show config"] = "hello\n" }, live.ErrUnsupported, "no ClusterName"},
-		"no Slurm":         {func(r *replay) { clear(r.out) }, nil, "scontrol show config"},
-		"a newer JSON":     {func(r *replay) { r.change(t, "squeue --json", `"jobs"`, `"jobs_v2"`) }, live.ErrUnsupported, "it has no jobs"},
-		"a cut document":   {func(r *replay) { r.out["squeue --json"] = r.out["squeue --json"][:5000] }, live.ErrUnsupported, "no JSON of Slurm"},
-		"another document": {func(r *replay) { r.out["squeue --json"] = `{"jobs": []}` }, live.ErrUnsupported, "no document of Slurm"},
-		"jobs without IDs": {func(r *replay) { r.change(t, "squeue --json", `"job_id"`, `"id_of_job"`) }, live.ErrUnsupported, "without job_id"},
-		"a number":         {func(r *replay) { r.change(t, "squeue --json", `"node_count": 2`, `"node_count": "many"`) }, live.ErrUnsupported, "want a number"},
-		"an unknown node":  {func(r *replay) { r.change(t, "sinfo -a --json", `"name": "g0"`, `"name": "g9"`) }, live.ErrUnsupported, `node "g0", which is not among the nodes`},
+		"another program": {func(r *replay) { r.out["scontrol show config"] = "hello\n" }, live.ErrUnsupported,
+			"no ClusterName"},
+		"no Slurm": {func(r *replay) { clear(r.out) }, nil, "scontrol show config"},
+		"a newer JSON": {func(r *replay) { r.change(t, "squeue --json", `"jobs"`, `"jobs_v2"`) }, live.ErrUnsupported,
+			"it has no jobs"},
+		"a cut document": {func(r *replay) { r.out["squeue --json"] = r.out["squeue --json"][:5000] }, live.ErrUnsupported,
+			"no JSON of Slurm"},
+		"another document": {func(r *replay) { r.out["squeue --json"] = `{"jobs": []}` }, live.ErrUnsupported,
+			"no document of Slurm"},
+		"jobs without IDs": {func(r *replay) { r.change(t, "squeue --json", `"job_id"`, `"id_of_job"`) }, live.ErrUnsupported,
+			"without job_id"},
+		"a number": {func(r *replay) { r.change(t, "squeue --json", `"node_count": 2`, `"node_count": "many"`) },
+			live.ErrUnsupported, "want a number"},
+		"an unknown node": {func(r *replay) { r.change(t, "sinfo -a --json", `"name": "g0"`, `"name": "g9"`) },
+			live.ErrUnsupported, `node "g0", which is not among the nodes`},
 		"no rights": {func(r *replay) {
 			r.fails["squeue --json"] = &ExitError{"squeue", 1, "slurm_load_jobs error: Access/permission denied"}
 		}, live.ErrDenied, "permission denied"},
@@ -122,12 +135,14 @@ func TestObserveSaysWhatIsWrong(t *testing.T) {
 		r := recorded(t, "22.05")
 		c.change(r)
 		s, err := r.cluster(Options{}).Observe(t.Context())
-		if s != nil || err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if s != nil || err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	r := recorded(t, "22.05")
-	if _, err := r.cluster(Options{MaxJobs: 5}).Observe(t.Context()); !errors.Is(err, live.ErrUnsupported) || !strings.Contains(err.Error(), "more than 5 jobs") {
+	if _, err := r.cluster(Options{MaxJobs: 5}).Observe(t.Context()); !errors.Is(err, live.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "more than 5 jobs") {
 		t.Errorf("too many jobs: %v", err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -186,7 +201,8 @@ func TestMarksLeaveOthersWordsAlone(t *testing.T) {
 		"notclustergym:hold":                  {},
 		"clustergym:holds":                    {},
 		"clustergym:":                         {},
-		"clustergym:hold;on=g1;not= and then by hand": {kind: "hold", pinned: true, on: "g1", rest: "and then by hand", admin: true},
+		"clustergym:hold;on=g1;not= and then by hand": {kind: "hold", pinned: true, on: "g1", rest: "and then by hand",
+			admin: true},
 	} {
 		r := record{admin: text}
 		got := r.mark("")
@@ -200,8 +216,8 @@ func TestMarksLeaveOthersWordsAlone(t *testing.T) {
 	}
 }
 
-// A job that has ended and whose epilog has not is no running job, by JSON and as text. Slurm starts nothing on its nodes meanwhile, so
-// after a minute they count as down.
+// A job that has ended and whose epilog has not is no running job, by JSON and as text. Slurm starts nothing on its
+// nodes meanwhile, so after a minute they count as down.
 func TestANodeThatAJobDoesNotLeave(t *testing.T) {
 	for _, since := range []time.Duration{5 * time.Second, 2 * time.Minute} {
 		end := recordedAt.Add(-since).Unix()
@@ -210,7 +226,9 @@ func TestANodeThatAJobDoesNotLeave(t *testing.T) {
 			r := recorded(t, "22.05")
 			r.change(t, "squeue --json", `"gres_detail": ["gpu:v100:2(IDX:0-1)"]`, `"gres_detail": []`)
 			r.changeBetween(t, "squeue --json", `"job_id": 53,`, "\n", `"job_state": "RUNNING"`, `"job_state": "COMPLETING"`)
-			r.changeBetween(t, "squeue --json", `"job_id": 53,`, "\n", `"start_time": 1795682463`, fmt.Sprintf(`"start_time": 1795682463, "end_time": %d`, end)) // the last one counts
+			// the last one counts
+			r.changeBetween(t, "squeue --json", `"job_id": 53,`, "\n", `"start_time": 1795682463`,
+				fmt.Sprintf(`"start_time": 1795682463, "end_time": %d`, end))
 			r.changeBetween(t, "scontrol -d show job", "JobId=53 ", "\n\n", "JobState=RUNNING", "JobState=COMPLETING")
 			r.changeBetween(t, "scontrol -d show job", "JobId=53 ", "\n\n", "EndTime=1795686063", fmt.Sprintf("EndTime=%d", end))
 			r.changeBetween(t, "scontrol -d show job", "JobId=53 ", "\n\n", "GRES=gpu:v100:2(IDX:0-1)", "GRES=")
@@ -220,11 +238,13 @@ func TestANodeThatAJobDoesNotLeave(t *testing.T) {
 			}
 			texts = append(texts, printed(s))
 			i := slices.IndexFunc(s.Ended, func(j live.Job) bool { return j.ID == "53" })
-			if s.Job("53") != nil || i < 0 || s.Ended[i].GPUs != 2 || s.Ended[i].End.Unix() != end || s.Ended[i].Status != traces.StatusUnknown {
+			if s.Job("53") != nil || i < 0 || s.Ended[i].GPUs != 2 || s.Ended[i].End.Unix() != end ||
+				s.Ended[i].Status != traces.StatusUnknown {
 				t.Errorf("text %v, %v: the job is %+v, and among those that have ended number %d", text, since, s.Job("53"), i)
 			}
 			for _, n := range s.Nodes {
-				if long := since > longCompleting; n.Name == "g3" && (n.Down != long || strings.HasPrefix(n.Why, "completing: job 53 has ended") != long) {
+				if long := since > longCompleting; n.Name == "g3" &&
+					(n.Down != long || strings.HasPrefix(n.Why, "completing: job 53 has ended") != long) {
 					t.Errorf("text %v, %v: node g3 is %+v", text, since, n)
 				}
 			}
@@ -253,22 +273,25 @@ func TestANodeThatShowsFewerGPUs(t *testing.T) {
 	}
 }
 
-// Slurm may count GPUs as taken that no job holds, and starts nothing on them. A node on which it does so twice is down, but not one that a job
-// has just left.
+// Slurm may count GPUs as taken that no job holds, and starts nothing on them. A node on which it does so twice is
+// down, but not one that a job has just left.
 func TestGPUsThatSlurmHasLost(t *testing.T) {
 	for name, x := range map[string]struct {
 		left bool
 		want string
-	}{"lost": {false, "Slurm counts 4 GPUs as taken, and jobs hold 2; scontrol reconfigure has it count anew"}, "a job has just left": {true, ""}} {
+	}{"lost": {false, "Slurm counts 4 GPUs as taken, and jobs hold 2; scontrol reconfigure has it count anew"},
+		"a job has just left": {true, ""}} {
 		r := recorded(t, "22.05")
 		r.changeBetween(t, "squeue --json", `"job_id": 53,`, "\n", `"job_state": "RUNNING"`, `"job_state": "COMPLETED"`)
 		end := recordedAt.Add(-2 * time.Minute)
 		if x.left {
 			end = recordedAt.Add(-time.Second)
 		}
-		r.changeBetween(t, "squeue --json", `"job_id": 53,`, "\n", `"start_time": 1795682463`, fmt.Sprintf(`"start_time": 1795682463, "end_time": %d`, end.Unix()))
+		r.changeBetween(t, "squeue --json", `"job_id": 53,`, "\n", `"start_time": 1795682463`,
+			fmt.Sprintf(`"start_time": 1795682463, "end_time": %d`, end.Unix()))
 		for _, id := range []string{"63", "64"} { // tasks that ended on g3 half a minute ago
-			r.changeBetween(t, "squeue --json", `"job_id": `+id+",", "\n", `"start_time": 1795682463`, `"start_time": 1795682463, "end_time": 1795682464`)
+			r.changeBetween(t, "squeue --json", `"job_id": `+id+",", "\n", `"start_time": 1795682463`,
+				`"start_time": 1795682463, "end_time": 1795682464`)
 		}
 		c := r.cluster(Options{})
 		for look := range 2 {
@@ -277,7 +300,8 @@ func TestGPUsThatSlurmHasLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, n := range s.Nodes {
-				if n.Name != "g3" && n.Name != "g2" && n.Down || n.Name == "g3" && (n.Down != (look == 1 && x.want != "") || look == 1 && n.Why != x.want) {
+				if n.Name != "g3" && n.Name != "g2" && n.Down ||
+					n.Name == "g3" && (n.Down != (look == 1 && x.want != "") || look == 1 && n.Why != x.want) {
 					t.Errorf("%s, look %d: %+v", name, look, n)
 				}
 			}

@@ -53,7 +53,8 @@ func submit(s *slurmtest.Cluster, sleep float64, args string) string {
 func TestRealObserve(t *testing.T) {
 	t.Parallel()
 	s, c := realCluster(t, slurmtest.Options{Conf: []string{
-		"PartitionName=batch Nodes=ALL Default=YES DefaultTime=01:00:00 MaxTime=1-00:00:00", "PartitionName=long Nodes=g[0-1]",
+		"PartitionName=batch Nodes=ALL Default=YES DefaultTime=01:00:00 MaxTime=1-00:00:00",
+		"PartitionName=long Nodes=g[0-1]",
 	}})
 	seed := testseed.Or(1)
 	t.Logf("seed %d", seed)
@@ -77,7 +78,8 @@ func TestRealObserve(t *testing.T) {
 		{"--gpus=v100:3 -t 10", want{gpus: 3, types: "v100", vc: "batch", limit: 10 * time.Minute}},
 		{"--gpus-per-task=2 -n 3", want{gpus: 6, vc: "batch", limit: time.Hour}},
 		{"--array=1-5%2 --gpus=1", want{gpus: 1, tasks: 5, vc: "batch", limit: time.Hour}},
-		{"-d afterok:" + block + " --gpus=1", want{gpus: 1, vc: "batch", limit: time.Hour, blocked: "depends on afterok:" + block}},
+		{"-d afterok:" + block + " --gpus=1",
+			want{gpus: 1, vc: "batch", limit: time.Hour, blocked: "depends on afterok:" + block}},
 		{"--begin=now+2hours --gpus=1", want{gpus: 1, vc: "batch", limit: time.Hour, blocked: "begins at "}},
 		{"-H --gpus=1", want{gpus: 1, vc: "batch", limit: time.Hour, blocked: "held by its user"}},
 		{"-w g1 -p long --gpus=5", want{gpus: 5, vc: "long", nodes: "g1"}},
@@ -102,7 +104,8 @@ func TestRealObserve(t *testing.T) {
 		snap := look(t, c)
 		snap.At = time.Time{}
 		texts = append(texts, printed(snap))
-		if j := snap.Job(block); j == nil || j.State != live.Running || j.GPUs != 32 || len(j.Places) != 4 || !slices.Equal(j.Places[2].Index, []int{0, 1, 2, 3, 4, 5, 6, 7}) {
+		if j := snap.Job(block); j == nil || j.State != live.Running || j.GPUs != 32 || len(j.Places) != 4 ||
+			!slices.Equal(j.Places[2].Index, []int{0, 1, 2, 3, 4, 5, 6, 7}) {
 			t.Errorf("the first job is %+v", j)
 		}
 		seen := 1
@@ -126,8 +129,11 @@ func TestRealObserve(t *testing.T) {
 				} else if !strings.HasPrefix(j.Blocked, w.blocked) || j.Blocked != "" && w.blocked == "" {
 					t.Errorf("job %s is blocked: %q, want %q", id, j.Blocked, w.blocked)
 				}
-				if j.State != live.Waiting || j.GPUs != w.gpus || strings.Join(j.GPUTypes, " ") != w.types || j.Estimate != w.limit || j.VC != w.vc ||
-					strings.Join(j.Nodes, " ") != w.nodes || strings.Join(j.Excluded, " ") != w.not || j.Ours || j.Freed || j.Rank != 0 || j.Submit.IsZero() {
+				if j.State != live.Waiting || j.GPUs != w.gpus || strings.Join(j.GPUTypes, " ") != w.types ||
+					j.Estimate != w.limit || j.VC != w.vc ||
+					strings.Join(j.Nodes,
+						" ") != w.nodes || strings.Join(j.Excluded,
+					" ") != w.not || j.Ours || j.Freed || j.Rank != 0 || j.Submit.IsZero() {
 					t.Errorf("job %s: %+v\nwant %+v", id, j, w)
 				}
 			}
@@ -154,7 +160,8 @@ func TestRealObserve(t *testing.T) {
 		t.Errorf("looking has changed the queue:\n%s\nwas\n%s", after, before)
 	}
 	if os.Geteuid() == 0 { // somebody without rights sees the same, and can do nothing
-		nobody := New(Exec{Env: []string{"SLURM_CONF=" + s.Conf}, Prefix: []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}}, Options{})
+		nobody := New(Exec{Env: []string{"SLURM_CONF=" + s.Conf},
+			Prefix: []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}}, Options{})
 		if got := printed(look(t, nobody)); got != texts[0] {
 			t.Errorf("nobody sees\n%s\nwant\n%s", got, texts[0])
 		}
@@ -204,7 +211,8 @@ func queue(t *testing.T, s *slurmtest.Cluster, c *Cluster, rank bool) time.Durat
 	return sum / time.Duration(n)
 }
 
-// Ranks reorder a queue. The short jobs wait 20 s and more in order of submit, and less than half of that before the wide ones.
+// Ranks reorder a queue. The short jobs wait 20 s and more in order of submit, and less than half of that before the
+// wide ones.
 func TestRealRank(t *testing.T) {
 	t.Parallel()
 	slurmtest.Need(t)
@@ -225,8 +233,8 @@ func TestRealRank(t *testing.T) {
 	}
 }
 
-// Held jobs wait until they are let go, then run where they are told. Another process takes everything back, also after the
-// controller has been killed in between.
+// Held jobs wait until they are let go, then run where they are told. Another process takes everything back, also after
+// the controller has been killed in between.
 func TestRealGate(t *testing.T) {
 	t.Parallel()
 	s, c := realCluster(t, slurmtest.Options{})
@@ -253,7 +261,8 @@ func TestRealGate(t *testing.T) {
 	s.Sh("scontrol update JobId=" + ids[0] + " AdminComment='" + words + "'")
 	user := submit(s, 300, "-H --gres=gpu:1")
 	clean := func() string {
-		return s.Sh("scontrol show job | grep -o -E '^JobId=[0-9]*|ExcNodeList=[^ ]*|JobState=P[^ ]* Reason=JobHeld.*|AdminComment=.*' | grep -v 'AdminComment= *$'")
+		return s.Sh(
+			"scontrol show job | grep -o -E '^JobId=[0-9]*|ExcNodeList=[^ ]*|JobState=P[^ ]* Reason=JobHeld.*|AdminComment=.*' | grep -v 'AdminComment= *$'")
 	}
 	before := clean()
 	var holds []live.Action
@@ -262,7 +271,8 @@ func TestRealGate(t *testing.T) {
 	}
 	must(t, c, holds...)
 	must(t, c, holds...) // again changes nothing
-	if r := c.Act(t.Context(), []live.Action{{Op: live.HoldJob, Job: user}, {Op: live.StartJob, Job: user}, {Op: live.HoldJob, Job: block}}); r[0].Err == nil || r[1].Err == nil || r[2].Err == nil {
+	if r := c.Act(t.Context(), []live.Action{{Op: live.HoldJob, Job: user}, {Op: live.StartJob, Job: user},
+		{Op: live.HoldJob, Job: block}}); r[0].Err == nil || r[1].Err == nil || r[2].Err == nil {
 		t.Errorf("jobs of others' holds, or that run, are taken: %v", r)
 	}
 	s.Sh("scancel " + block)
@@ -286,7 +296,8 @@ func TestRealGate(t *testing.T) {
 			t.Errorf("held job %s is %+v", id, j)
 		}
 	}
-	must(t, c, live.Action{Op: live.StartJob, Job: ids[1], Nodes: []string{"g3"}}, live.Action{Op: live.StartJob, Job: ids[2], Nodes: []string{"g1"}},
+	must(t, c, live.Action{Op: live.StartJob, Job: ids[1], Nodes: []string{"g3"}},
+		live.Action{Op: live.StartJob, Job: ids[2], Nodes: []string{"g1"}},
 		live.Action{Op: live.StartJob, Job: ids[4], Nodes: []string{"g3"}}, live.Action{Op: live.StartJob, Job: ids[0]})
 	where := map[string]string{ids[1]: "g3", ids[2]: "g1", ids[4]: "g3", ids[0]: ""}
 	s.Eventually("the four run", func() bool {
@@ -314,7 +325,8 @@ func TestRealGate(t *testing.T) {
 	}
 	// One that cannot start is let go and taken back.
 	must(t, c, live.Action{Op: live.StartJob, Job: ids[5], Nodes: []string{"g3"}})
-	if j := look(t, c).Job(ids[5]); j.State != live.Waiting || !j.Freed || j.Ours || !slices.Equal(j.Nodes, []string{"g3"}) || j.Excluded != nil {
+	if j := look(t, c).Job(ids[5]); j.State != live.Waiting || !j.Freed || j.Ours ||
+		!slices.Equal(j.Nodes, []string{"g3"}) || j.Excluded != nil {
 		t.Errorf("a job that was let go is %+v", j)
 	}
 	s.Sh("scontrol update NodeName=g0,g1,g2,g3 State=drain Reason=test") // so that nothing starts
@@ -340,23 +352,28 @@ func TestRealGate(t *testing.T) {
 	if len(marks) > 0 {
 		t.Errorf("marks are left:\n%s\nbefore:\n%s", strings.Join(marks, "\n"), before)
 	}
-	if got := strings.Fields(s.Sh("scontrol show job | grep -A12 'JobState=PENDING' | grep -o 'ReqNodeList=.*' | sort -u")); !slices.Equal(got, []string{"ReqNodeList=(null)", "ExcNodeList=(null)", "ReqNodeList=g2", "ExcNodeList=(null)"}) {
+	if got := strings.Fields(
+		s.Sh("scontrol show job | grep -A12 'JobState=PENDING' | grep -o 'ReqNodeList=.*' | sort -u")); !slices.Equal(got,
+		[]string{"ReqNodeList=(null)", "ExcNodeList=(null)", "ReqNodeList=g2", "ExcNodeList=(null)"}) {
 		t.Errorf("the nodes of waiting jobs are %q", got)
 	}
 	// A job that has started since we looked is not touched: neither held nor moved.
 	busy := slices.Clone(snap.Job(ids[1]).Places)
 	late := record{id: whole(ids[1]), task: -1, user: "somebody", states: []string{"PENDING"}, priority: 1}
-	for _, a := range []live.Action{{Op: live.HoldJob, Job: ids[1]}, {Op: live.StartJob, Job: ids[1], Nodes: []string{"g2"}}} {
+	for _, a := range []live.Action{{Op: live.HoldJob, Job: ids[1]},
+		{Op: live.StartJob, Job: ids[1], Nodes: []string{"g2"}}} {
 		lines, err := c.lines(a, &late, nil, []string{"g0", "g1", "g2", "g3"})
 		if err != nil || len(lines) != 1 {
 			t.Fatal(lines, err)
 		}
-		c.write(t.Context(), []line{{lines[0], []int{0}}, {[]string{"update", "JobId=999999", "SiteFactor=1"}, []int{1}}}, func(l *line, err error) {
-			if !errors.Is(err, live.ErrGone) {
-				t.Errorf("%v: %v", l.args, err)
-			}
-		})
-		if j := look(t, c).Job(ids[1]); j.State != live.Running || j.Ours || !reflect.DeepEqual(j.Places, busy) || strings.Contains(s.Sh("scontrol show job "+ids[1]), "Priority=0") {
+		c.write(t.Context(), []line{{lines[0], []int{0}}, {[]string{"update", "JobId=999999", "SiteFactor=1"}, []int{1}}},
+			func(l *line, err error) {
+				if !errors.Is(err, live.ErrGone) {
+					t.Errorf("%v: %v", l.args, err)
+				}
+			})
+		if j := look(t, c).Job(ids[1]); j.State != live.Running || j.Ours || !reflect.DeepEqual(j.Places, busy) ||
+			strings.Contains(s.Sh("scontrol show job "+ids[1]), "Priority=0") {
 			t.Errorf("%s has changed a job that runs: %+v", a, j)
 		}
 	}
@@ -369,10 +386,13 @@ func TestRealGate(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return
 	}
-	nobody := New(Exec{Env: []string{"SLURM_CONF=" + s.Conf}, Prefix: []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}}, Options{})
+	nobody := New(Exec{Env: []string{"SLURM_CONF=" + s.Conf},
+		Prefix: []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}}, Options{})
 	before = s.Sh("squeue -r -h -o '%i %Q %t' | sort")
-	for _, a := range []live.Action{{Op: live.RankJob, Job: ids[9]}, {Op: live.HoldJob, Job: ids[9]}, {Op: live.RequeueJob, Job: ids[2]}} {
-		if r := nobody.Act(context.Background(), []live.Action{a}); r[0].Err == nil || !strings.Contains(r[0].Err.Error(), live.ErrDenied.Error()) {
+	for _, a := range []live.Action{{Op: live.RankJob, Job: ids[9]}, {Op: live.HoldJob, Job: ids[9]},
+		{Op: live.RequeueJob, Job: ids[2]}} {
+		if r := nobody.Act(context.Background(), []live.Action{a}); r[0].Err == nil ||
+			!strings.Contains(r[0].Err.Error(), live.ErrDenied.Error()) {
 			t.Errorf("nobody may %s: %v", a, r[0].Err)
 		}
 	}
@@ -381,7 +401,8 @@ func TestRealGate(t *testing.T) {
 	}
 }
 
-// While the epilog of a job runs, Slurm shows its GPUs as free and starts nothing on its node. After a minute that node is down.
+// While the epilog of a job runs, Slurm shows its GPUs as free and starts nothing on its node. After a minute that node
+// is down.
 func TestRealCompleting(t *testing.T) {
 	t.Parallel()
 	slurmtest.Need(t)
@@ -390,7 +411,9 @@ func TestRealCompleting(t *testing.T) {
 	if err := os.WriteFile(epilog, []byte("#!/bin/sh\nuntil [ -e "+over+" ]; do sleep 0.2; done\n"), 0o700); err != nil { //nolint:gosec // a program of this test
 		t.Fatal(err)
 	}
-	s, c := realCluster(t, slurmtest.Options{Conf: []string{"PartitionName=batch Nodes=ALL Default=YES DefaultTime=01:00:00", "Epilog=" + epilog}})
+	s, c := realCluster(t,
+		slurmtest.Options{Conf: []string{"PartitionName=batch Nodes=ALL Default=YES DefaultTime=01:00:00",
+			"Epilog=" + epilog}})
 	t.Cleanup(func() { _ = os.WriteFile(over, nil, 0o600) }) // Slurm ends with its epilogs
 	runs := func(id string) func() bool {
 		return func() bool { j := look(t, c).Job(id); return j != nil && j.State == live.Running }
@@ -410,7 +433,8 @@ func TestRealCompleting(t *testing.T) {
 			x.c.text = text
 			snap := look(t, x.c)
 			i := slices.IndexFunc(snap.Ended, func(j live.Job) bool { return j.ID == first })
-			if i < 0 || snap.Ended[i].GPUs != 2 || snap.Ended[i].Status != traces.StatusUnknown || snap.Job(first) != nil || snap.Job(there).State != live.Waiting {
+			if i < 0 || snap.Ended[i].GPUs != 2 || snap.Ended[i].Status != traces.StatusUnknown || snap.Job(first) != nil ||
+				snap.Job(there).State != live.Waiting {
 				t.Errorf("text %v: %s", text, printed(snap))
 			}
 			for _, n := range snap.Nodes {

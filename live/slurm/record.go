@@ -10,8 +10,8 @@ import (
 	"clustergym/traces"
 )
 
-// record is a job as Slurm tells of it, however it does: one job, one task of an array, all its tasks that wait, or a component
-// of a heterogeneous job.
+// record is a job as Slurm tells of it, however it does: one job, one task of an array, all its tasks that wait, or a
+// component of a heterogeneous job.
 type record struct {
 	id, array, het int64
 	offset         int64  // of a component
@@ -164,8 +164,8 @@ const (
 	markStart = "start"
 )
 
-// mark finds ours among what others have written. An AdminComment is an operator's; a Comment may be anybody's, so it counts only
-// for the jobs of owner, if that is what we are.
+// mark finds ours among what others have written. An AdminComment is an operator's; a Comment may be anybody's, so it
+// counts only for the jobs of owner, if that is what we are.
 func (r *record) mark(owner string) mark {
 	for _, c := range []struct {
 		text  string

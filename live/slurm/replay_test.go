@@ -31,8 +31,9 @@ func recorded(t testing.TB, release string) *replay {
 	t.Helper()
 	r := &replay{out: map[string]string{"id -un": "slurm\n"}, fails: map[string]error{}}
 	for file, command := range map[string]string{
-		"config.txt": "scontrol show config", "squeue.json": "squeue --json", "sinfo.json": "sinfo -a --json", "nodes.json": "scontrol -a show nodes --json",
-		"jobs.txt": "scontrol -d show job", "nodes.txt": "scontrol -a show node", "sprio.txt": "sprio -h -o %i|%S",
+		"config.txt": "scontrol show config", "squeue.json": "squeue --json", "sinfo.json": "sinfo -a --json",
+		"nodes.json": "scontrol -a show nodes --json",
+		"jobs.txt":   "scontrol -d show job", "nodes.txt": "scontrol -a show node", "sprio.txt": "sprio -h -o %i|%S",
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata", release, file)) //nolint:gosec // of these tests
 		if err == nil {
@@ -51,7 +52,8 @@ func (r *replay) Run(_ context.Context, c Call) error {
 	if err := r.fails[name]; err != nil {
 		return err
 	}
-	if c.Args[0] == "scontrol" && (len(c.Args) == 1 || c.Args[1] == "update" || c.Args[1] == "release" || c.Args[1] == "requeue") {
+	if c.Args[0] == "scontrol" &&
+		(len(c.Args) == 1 || c.Args[1] == "update" || c.Args[1] == "release" || c.Args[1] == "requeue") {
 		return r.control(c)
 	}
 	out, there := r.out[name]

@@ -17,14 +17,14 @@ import (
 type Call struct {
 	Args []string  // the program and its arguments
 	In   io.Reader // its standard input; nil = none
-	// Out reads standard output until its end or an error; nil = it is thrown away. Err receives each line of standard error,
-	// at the same time as Out reads; it ends the command by returning false. nil = lines are kept for the error.
+	// Out reads standard output until its end or an error; nil = it is thrown away. Err receives each line of standard
+	// error, at the same time as Out reads; it ends the command by returning false. nil = lines are kept for the error.
 	Out func(io.Reader) error
 	Err func(line string) bool
 }
 
-// Runner runs Slurm's commands. The error has what the command said; it wraps exec.ErrNotFound if there is no such program, and
-// an *ExitError if it ended with another code than 0.
+// Runner runs Slurm's commands. The error has what the command said; it wraps exec.ErrNotFound if there is no such
+// program, and an *ExitError if it ended with another code than 0.
 type Runner interface {
 	Run(ctx context.Context, c Call) error
 }
@@ -43,8 +43,8 @@ func (e *ExitError) Error() string {
 	return e.Program + ": " + e.Said
 }
 
-// Exec runs commands as child processes. Times are asked for as seconds since 1970, and variables that filter what squeue and its
-// siblings show are taken away.
+// Exec runs commands as child processes. Times are asked for as seconds since 1970, and variables that filter what
+// squeue and its siblings show are taken away.
 type Exec struct {
 	Env     []string      // further variables, as SLURM_CONF=/etc/slurm/slurm.conf, also behind Prefix
 	Prefix  []string      // of every command, as setpriv --reuid=65534
@@ -62,8 +62,8 @@ var (
 	filters = []string{"SQUEUE_", "SINFO_", "SPRIO_", "SACCT_", "SCONTROL_"}
 )
 
-// SSH returns the Prefix, with Shell, that runs commands on host: a name of ~/.ssh/config, or user@name. It never asks for a
-// password.
+// SSH returns the Prefix, with Shell, that runs commands on host: a name of ~/.ssh/config, or user@name. It never asks
+// for a password.
 func SSH(host string) []string {
 	return []string{"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "--", host}
 }
@@ -77,7 +77,8 @@ func (e Exec) Run(ctx context.Context, c Call) error {
 		e.Bound = 1 << 30
 	}
 	parent := ctx
-	ctx, stop := context.WithTimeoutCause(parent, e.Timeout, fmt.Errorf("%w: %s has not answered within %v", live.ErrUnreachable, c.Args[0], e.Timeout))
+	ctx, stop := context.WithTimeoutCause(parent, e.Timeout,
+		fmt.Errorf("%w: %s has not answered within %v", live.ErrUnreachable, c.Args[0], e.Timeout))
 	defer stop()
 	args := c.Args
 	if len(e.Prefix) > 0 {
@@ -137,8 +138,8 @@ func (e Exec) Run(ctx context.Context, c Call) error {
 	return notFound(args[0], failed)
 }
 
-// ended adds to the error of a command that ran behind a Prefix what its code means: 127 that env found no such program, and 255
-// that ssh did not get through, or was not let in.
+// ended adds to the error of a command that ran behind a Prefix what its code means: 127 that env found no such
+// program, and 255 that ssh did not get through, or was not let in.
 func (e Exec) ended(err *ExitError) error {
 	switch {
 	case len(e.Prefix) > 0 && err.Code == 127:
@@ -148,7 +149,8 @@ func (e Exec) ended(err *ExitError) error {
 	}
 	err.Program = e.Prefix[0]
 	kind := live.ErrUnreachable
-	if s := strings.ToLower(err.Said); strings.Contains(s, "permission denied") || strings.Contains(s, "host key verification failed") {
+	if s := strings.ToLower(err.Said); strings.Contains(s, "permission denied") ||
+		strings.Contains(s, "host key verification failed") {
 		kind = live.ErrDenied
 	}
 	return fmt.Errorf("%w: %w", kind, err)

@@ -31,11 +31,15 @@ func TestExecSetsTheEnvironment(t *testing.T) {
 	t.Setenv("KEPT", "yes")
 	var out string
 	e := Exec{Env: []string{"SLURM_CONF=/made/up"}}
-	if err := e.Run(t.Context(), Call{Args: []string{"sh", "-c", `echo "$SQUEUE_USERS,$SLURM_TIME_FORMAT,$TZ,$KEPT,$SLURM_CONF"`}, Out: all(&out)}); err != nil || out != ",%s,UTC,yes,/made/up\n" {
+	if err := e.Run(t.Context(),
+		Call{Args: []string{"sh", "-c", `echo "$SQUEUE_USERS,$SLURM_TIME_FORMAT,$TZ,$KEPT,$SLURM_CONF"`},
+			Out: all(&out)}); err != nil || out != ",%s,UTC,yes,/made/up\n" {
 		t.Errorf("%q, %v", out, err)
 	}
-	e = Exec{Prefix: []string{"env", "-i", "FAR=away"}, Env: []string{"SLURM_CONF=/made/up"}} // nothing of here arrives, as over ssh
-	if err := e.Run(t.Context(), Call{Args: []string{"sh", "-c", `echo $FAR $SLURM_TIME_FORMAT $SLURM_CONF $KEPT`}, Out: all(&out)}); err != nil || out != "away %s /made/up\n" {
+	// nothing of here arrives, as over ssh
+	e = Exec{Prefix: []string{"env", "-i", "FAR=away"}, Env: []string{"SLURM_CONF=/made/up"}}
+	if err := e.Run(t.Context(), Call{Args: []string{"sh", "-c", `echo $FAR $SLURM_TIME_FORMAT $SLURM_CONF $KEPT`},
+		Out: all(&out)}); err != nil || out != "away %s /made/up\n" {
 		t.Errorf("%q, %v", out, err)
 	}
 }
@@ -44,10 +48,12 @@ func TestExecSetsTheEnvironment(t *testing.T) {
 func TestExecQuotesForAShell(t *testing.T) {
 	var out string
 	e := Exec{Prefix: []string{"sh", "-c"}, Shell: true}
-	if err := e.Run(t.Context(), Call{Args: []string{"printf", `%s.`, "%i|%S", "it's; $HOME", "TZ"}, Out: all(&out)}); err != nil || out != "%i|%S.it's; $HOME.TZ." {
+	if err := e.Run(t.Context(), Call{Args: []string{"printf", `%s.`, "%i|%S", "it's; $HOME", "TZ"},
+		Out: all(&out)}); err != nil || out != "%i|%S.it's; $HOME.TZ." {
 		t.Errorf("%q, %v", out, err)
 	}
-	if err := e.Run(t.Context(), Call{Args: []string{"sh", "-c", "echo $SLURM_TIME_FORMAT"}, Out: all(&out)}); err != nil || out != "%s\n" {
+	if err := e.Run(t.Context(), Call{Args: []string{"sh", "-c", "echo $SLURM_TIME_FORMAT"}, Out: all(&out)}); err !=
+		nil || out != "%s\n" {
 		t.Errorf("%q, %v", out, err)
 	}
 }
@@ -55,14 +61,17 @@ func TestExecQuotesForAShell(t *testing.T) {
 func TestExecEndsWhatTakesTooLongOrTooMuch(t *testing.T) {
 	e := Exec{Timeout: 50 * time.Millisecond}
 	sleep := []string{"sh", "-c", "sleep 60"}
-	if err := e.Run(t.Context(), Call{Args: sleep}); !errors.Is(err, live.ErrUnreachable) || !strings.Contains(err.Error(), "sh has not answered within 50ms") {
+	if err := e.Run(t.Context(), Call{Args: sleep}); !errors.Is(err, live.ErrUnreachable) ||
+		!strings.Contains(err.Error(), "sh has not answered within 50ms") {
 		t.Errorf("%v", err)
 	}
 	var out string
 	if err := e.Run(t.Context(), Call{Args: sleep, Out: all(&out)}); !errors.Is(err, live.ErrUnreachable) {
 		t.Errorf("%v", err)
 	}
-	if err := (Exec{Bound: 1000}).Run(t.Context(), Call{Args: []string{"sh", "-c", "while :; do echo more; done"}, Out: all(&out)}); !errors.Is(err, live.ErrUnsupported) || len(out) != 1000 {
+	if err := (Exec{Bound: 1000}).Run(t.Context(),
+		Call{Args: []string{"sh", "-c", "while :; do echo more; done"}, Out: all(&out)}); !errors.Is(err,
+		live.ErrUnsupported) || len(out) != 1000 {
 		t.Errorf("%v after %d bytes", err, len(out))
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -82,19 +91,25 @@ func TestExecTellsWhatACommandSaid(t *testing.T) {
 	if !ok || exit.Code != 3 || exit.Said != "one; two" || err.Error() != "sh: one; two" {
 		t.Errorf("%v", err)
 	}
-	if err := (Exec{}).Run(t.Context(), Call{Args: []string{"no-such-program-of-slurm"}}); !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "want the client commands of Slurm") {
+	if err := (Exec{}).Run(t.Context(), Call{Args: []string{"no-such-program-of-slurm"}}); !errors.Is(err,
+		exec.ErrNotFound) || !strings.Contains(err.Error(), "want the client commands of Slurm") {
 		t.Errorf("%v", err)
 	}
 	var out string
-	if err := (Exec{}).Run(t.Context(), Call{Args: []string{"no-such-program-of-slurm"}, Out: all(&out)}); !errors.Is(err, exec.ErrNotFound) {
+	if err := (Exec{}).Run(t.Context(), Call{Args: []string{"no-such-program-of-slurm"}, Out: all(&out)}); !errors.Is(err,
+		exec.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 	wrong := errors.New("wrong")
-	if err := (Exec{}).Run(t.Context(), Call{Args: []string{"sh", "-c", "echo x; sleep 60"}, Out: func(io.Reader) error { return wrong }}); !errors.Is(err, wrong) {
+	if err := (Exec{}).Run(t.Context(),
+		Call{Args: []string{"sh", "-c", "echo x; sleep 60"}, Out: func(io.Reader) error { return wrong }}); !errors.Is(err,
+		wrong) {
 		t.Errorf("%v", err)
 	}
 	var said []string
-	err = Exec{}.Run(t.Context(), Call{Args: []string{"sh"}, In: strings.NewReader("echo a >&2\necho b >&2\nsleep 60\n"), Err: func(s string) bool { said = append(said, s); return s != "b" }})
+	err = Exec{}.Run(t.Context(),
+		Call{Args: []string{"sh"}, In: strings.NewReader("echo a >&2\necho b >&2\nsleep 60\n"),
+			Err: func(s string) bool { said = append(said, s); return s != "b" }})
 	if err != nil || !slices.Equal(said, []string{"a", "b"}) {
 		t.Errorf("%q, %v", said, err)
 	}
@@ -111,7 +126,8 @@ func TestExecTellsWhatBecameOfSSH(t *testing.T) {
 		{"echo 'Host key verification failed.' >&2; exit 255", live.ErrDenied, "Host key"},
 		{"echo 'kex_exchange_identification: Connection closed by remote host' >&2; exit 255", live.ErrUnreachable, "kex"},
 		{"exit 255", live.ErrUnreachable, "255"},
-		{"echo 'env: squeue: No such file or directory' >&2; exit 127", exec.ErrNotFound, "want the client commands of Slurm in $PATH"},
+		{"echo 'env: squeue: No such file or directory' >&2; exit 127", exec.ErrNotFound,
+			"want the client commands of Slurm in $PATH"},
 	} {
 		e := Exec{Prefix: []string{"sh", "-c", x.script}, Shell: true}
 		c := New(e, Options{})

@@ -18,8 +18,8 @@ type shares struct {
 	on   []int // GPUs, by number; nil = not told
 }
 
-// parseShares reads the shares of a list of generic resources: shard:h100:10(4/4,4/4,2/4,0/4), where the first numbers are what is taken of
-// each GPU; mps:50(IDX:1); gres/shard=10.
+// parseShares reads the shares of a list of generic resources: shard:h100:10(4/4,4/4,2/4,0/4), where the first numbers
+// are what is taken of each GPU; mps:50(IDX:1); gres/shard=10.
 func parseShares(s string) (all []shares) {
 	for item := range splitGres(s) {
 		parts, detail := gresParts(item)
@@ -125,8 +125,9 @@ func later(a, b *sharer) int {
 	return cmp.Or(b.until.Compare(a.until), a.start.Compare(b.start), cmp.Compare(a.job, b.job))
 }
 
-// shareOut gives each GPU with a taken share whole to one of the jobs that share it, because a snapshot has no shares and no other job can
-// have the GPU until all of them have ended. The job with the latest time limit gets it. The other jobs of the GPU hold no GPU.
+// shareOut gives each GPU with a taken share whole to one of the jobs that share it, because a snapshot has no shares
+// and no other job can have the GPU until all of them have ended. The job with the latest time limit gets it. The other
+// jobs of the GPU hold no GPU.
 func (b *builder) shareOut() {
 	if len(b.divided) == 0 {
 		return

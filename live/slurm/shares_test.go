@@ -34,7 +34,8 @@ func TestSharesTakeGPUs(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	hour := time.Hour
 	job := func(id int64, alloc, detail string, limit time.Duration) *record {
-		r := &record{id: id, states: []string{"RUNNING"}, user: "u", partition: "p", nodes: "n1", alloc: alloc, start: now.Add(-time.Minute).Unix(), submit: now.Add(-hour).Unix(), limit: limit, nodeCount: 1}
+		r := &record{id: id, states: []string{"RUNNING"}, user: "u", partition: "p", nodes: "n1", alloc: alloc,
+			start: now.Add(-time.Minute).Unix(), submit: now.Add(-hour).Unix(), limit: limit, nodeCount: 1}
 		if detail != "" {
 			r.detail = []string{detail}
 		}
@@ -48,19 +49,30 @@ func TestSharesTakeGPUs(t *testing.T) {
 		"one job": {"gpu:h100:8,shard:h100:32", "gpu:h100:0(IDX:N/A),shard:h100:10(4/4,4/4,2/4,0/4,0/4,0/4,0/4,0/4)",
 			[]*record{job(1, "gres/shard=10", "shard:h100:10(4/4,4/4,2/4,0/4,0/4,0/4,0/4,0/4)", hour)}, "3 [{n1 3 [0 1 2]}]"},
 		"two on one GPU": {"gpu:4,shard:16", "gpu:0,shard:4(4/4,0/4,0/4,0/4)",
-			[]*record{job(1, "gres/shard=2", "shard:2(2/4,0/4,0/4,0/4)", hour), job(2, "gres/shard=2", "shard:2(2/4,0/4,0/4,0/4)", 2*hour)}, "0 [{n1 0 []}]; 1 [{n1 1 [0]}]"},
+			[]*record{job(1, "gres/shard=2", "shard:2(2/4,0/4,0/4,0/4)", hour),
+				job(2, "gres/shard=2", "shard:2(2/4,0/4,0/4,0/4)", 2*hour)}, "0 [{n1 0 []}]; 1 [{n1 1 [0]}]"},
 		"one without a limit": {"gpu:4,shard:16", "gpu:0,shard:4(4/4,0/4,0/4,0/4)",
-			[]*record{job(1, "gres/shard=2", "shard:2(2/4,0/4,0/4,0/4)", 0), job(2, "gres/shard=2", "shard:2(2/4,0/4,0/4,0/4)", 2*hour)}, "1 [{n1 1 [0]}]; 0 [{n1 0 []}]"},
+			[]*record{job(1, "gres/shard=2", "shard:2(2/4,0/4,0/4,0/4)", 0),
+				job(2, "gres/shard=2", "shard:2(2/4,0/4,0/4,0/4)", 2*hour)}, "1 [{n1 1 [0]}]; 0 [{n1 0 []}]"},
 		"beside a whole GPU": {"gpu:4,shard:16", "gpu:1(IDX:0),shard:3(0/4,3/4,0/4,0/4)",
-			[]*record{job(1, "gres/gpu=1", "gpu:1(IDX:0)", hour), job(2, "gres/shard=3", "shard:3(0/4,3/4,0/4,0/4)", hour)}, "1 [{n1 1 [0]}]; 1 [{n1 1 [1]}]"},
-		"the job does not tell which": {"gpu:4,shard:16", "gpu:0,shard:6(0/4,4/4,2/4,0/4)", []*record{job(1, "gres/shard=6", "", hour)}, "2 [{n1 2 [1 2]}]"},
-		"nothing tells which":         {"gpu:4,shard:16", "", []*record{job(1, "cpu=1,gres/gpu=2", "gpu:2(IDX:0-1)", hour), job(2, "gres/shard=6", "", hour)}, "2 [{n1 2 [0 1]}]; 2 [{n1 2 [2 3]}]"},
-		"more than is there":          {"gpu:2,shard:8", "", []*record{job(1, "gres/gpu=1", "gpu:1", hour), job(2, "gres/shard=800", "", hour)}, "1 [{n1 1 []}]; 1 [{n1 1 [0]}]"},
-		"mps":                         {"gpu:2,mps:200", "gpu:0,mps:50(50/100,0/100)", []*record{job(1, "gres/mps=50", "mps:50(50/100,0/100)", hour)}, "1 [{n1 1 [0]}]"},
-		"none taken":                  {"gpu:2,shard:8", "gpu:0,shard:0(0/4,0/4)", []*record{job(1, "cpu=1", "", hour)}, "0 [{n1 0 []}]"},
-		"no shares":                   {"gpu:2", "gpu:0", []*record{job(1, "gres/shard=4", "shard:4(4/4)", hour)}, "0 [{n1 0 []}]"},
+			[]*record{job(1, "gres/gpu=1", "gpu:1(IDX:0)", hour), job(2, "gres/shard=3", "shard:3(0/4,3/4,0/4,0/4)", hour)},
+			"1 [{n1 1 [0]}]; 1 [{n1 1 [1]}]"},
+		"the job does not tell which": {"gpu:4,shard:16", "gpu:0,shard:6(0/4,4/4,2/4,0/4)",
+			[]*record{job(1, "gres/shard=6", "", hour)}, "2 [{n1 2 [1 2]}]"},
+		"nothing tells which": {"gpu:4,shard:16", "",
+			[]*record{job(1, "cpu=1,gres/gpu=2", "gpu:2(IDX:0-1)", hour), job(2, "gres/shard=6", "", hour)},
+			"2 [{n1 2 [0 1]}]; 2 [{n1 2 [2 3]}]"},
+		"more than is there": {"gpu:2,shard:8", "",
+			[]*record{job(1, "gres/gpu=1", "gpu:1", hour), job(2, "gres/shard=800", "", hour)}, "1 [{n1 1 []}]; 1 [{n1 1 [0]}]"},
+		"mps": {"gpu:2,mps:200", "gpu:0,mps:50(50/100,0/100)",
+			[]*record{job(1, "gres/mps=50", "mps:50(50/100,0/100)", hour)}, "1 [{n1 1 [0]}]"},
+		"none taken": {"gpu:2,shard:8", "gpu:0,shard:0(0/4,0/4)", []*record{job(1, "cpu=1", "", hour)},
+			"0 [{n1 0 []}]"},
+		"no shares": {"gpu:2", "gpu:0", []*record{job(1, "gres/shard=4", "shard:4(4/4)", hour)},
+			"0 [{n1 0 []}]"},
 	} {
-		b := &builder{Snapshot: &live.Snapshot{At: now}, gpus: map[string][]gpus{}, arrays: map[int64]*array{}, hets: map[int64]int{}, max: 100, cleans: map[string]string{}, used: map[string]int{}, moving: map[string]bool{},
+		b := &builder{Snapshot: &live.Snapshot{At: now}, gpus: map[string][]gpus{}, arrays: map[int64]*array{},
+			hets: map[int64]int{}, max: 100, cleans: map[string]string{}, used: map[string]int{}, moving: map[string]bool{},
 			divided: map[string]*divided{}, whole: map[string]int{}, shared: map[string]string{}, lists: map[string][]string{}}
 		if err := b.node(&machine{name: "n1", gres: x.gres, used: x.used, cpus: 8}); err != nil {
 			t.Fatal(err)

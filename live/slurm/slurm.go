@@ -64,7 +64,8 @@ func (c *Cluster) output(ctx context.Context, read func(io.Reader) error, args .
 // understood wraps what a command said with the error that it means.
 func understood(err error) error {
 	exit, ok := errors.AsType[*ExitError](err)
-	if !ok || errors.Is(err, live.ErrUnreachable) || errors.Is(err, live.ErrDenied) || errors.Is(err, exec.ErrNotFound) { // it is said already
+	// it is said already
+	if !ok || errors.Is(err, live.ErrUnreachable) || errors.Is(err, live.ErrDenied) || errors.Is(err, exec.ErrNotFound) {
 		return err
 	}
 	if kind := meaning(exit.Said); kind != nil {
@@ -80,13 +81,19 @@ func meaning(said string) error {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
 	}
 	switch {
-	case has("unable to contact slurm controller", "timed out", "connection refused", "connect failure", "configuration source", "zero bytes were transmitted",
-		"unexpected message received", "slurm backup controller in standby", "unable to connect", "not responding", "could not resolve",
-		"missing socket", "message send failure", "message receive failure", "broken pipe", "connection reset", "insane message"): // it ends while it answers
+	case has("unable to contact slurm controller", "timed out", "connection refused", "connect failure",
+		"configuration source", "zero bytes were transmitted",
+		"unexpected message received", "slurm backup controller in standby", "unable to connect", "not responding",
+		"could not resolve",
+		// it ends while it answers
+		"missing socket", "message send failure", "message receive failure", "broken pipe", "connection reset",
+		"insane message"):
 		return live.ErrUnreachable
-	case has("access/permission denied", "invalid user id", "permission denied", "authentication", "only slurm", "requires privilege", "munge", "must be a", "protocol authentication"):
+	case has("access/permission denied", "invalid user id", "permission denied", "authentication", "only slurm",
+		"requires privilege", "munge", "must be a", "protocol authentication"):
 		return live.ErrDenied
-	case has("invalid job id", "already completing or completed", "no longer pending", "not pending", "job is pending execution", "job has already finished", "job not running", "already done"):
+	case has("invalid job id", "already completing or completed", "no longer pending", "not pending",
+		"job is pending execution", "job has already finished", "job not running", "already done"):
 		return live.ErrGone
 	case has("requested operation is presently disabled", "invalid job format", "not supported"):
 		return live.ErrUnsupported
@@ -104,7 +111,9 @@ func (c *Cluster) Observe(ctx context.Context) (*live.Snapshot, error) {
 		return nil, err
 	}
 	s := &live.Snapshot{At: c.o.Now().Round(0), Cluster: conf.get("ClusterName"), Version: conf.get("SLURM_VERSION")}
-	b := &builder{Snapshot: s, gpus: map[string][]gpus{}, arrays: map[int64]*array{}, hets: map[int64]int{}, max: c.o.MaxJobs, owner: c.owner(), cleans: map[string]string{}, used: map[string]int{}, moving: map[string]bool{}, divided: map[string]*divided{}, whole: map[string]int{}, shared: map[string]string{}, lists: map[string][]string{}}
+	b := &builder{Snapshot: s, gpus: map[string][]gpus{}, arrays: map[int64]*array{}, hets: map[int64]int{},
+		max: c.o.MaxJobs, owner: c.owner(), cleans: map[string]string{}, used: map[string]int{}, moving: map[string]bool{},
+		divided: map[string]*divided{}, whole: map[string]int{}, shared: map[string]string{}, lists: map[string][]string{}}
 	if err := c.nodes(ctx, conf, b.node); err != nil {
 		return nil, err
 	}
@@ -145,7 +154,8 @@ func (c *Cluster) config(ctx context.Context) (config, error) {
 		return nil, fmt.Errorf("%w: scontrol show config prints no ClusterName and SLURM_VERSION", live.ErrUnsupported)
 	}
 	if s := conf.get("SelectType"); s != "select/cons_tres" {
-		return nil, fmt.Errorf("%w: slurm.conf has SelectType=%s, which does not place single GPUs; want select/cons_tres", live.ErrUnsupported, s)
+		return nil, fmt.Errorf("%w: slurm.conf has SelectType=%s, which does not place single GPUs; want select/cons_tres",
+			live.ErrUnsupported, s)
 	}
 	return conf, nil
 }
@@ -157,7 +167,9 @@ func noJSON(err error) bool {
 		return false
 	}
 	s := strings.ToLower(exit.Said)
-	return strings.Contains(s, "--json") || strings.Contains(s, "unrecognized option") || strings.Contains(s, "serializer") || strings.Contains(s, "unable to find plugin") ||
+	return strings.Contains(s,
+		"--json") || strings.Contains(s, "unrecognized option") || strings.Contains(s, "serializer") || strings.Contains(s,
+		"unable to find plugin") ||
 		strings.Contains(s, "openapi") || strings.Contains(s, "data_parser")
 }
 
@@ -173,7 +185,8 @@ func (c *Cluster) jobs(ctx context.Context, conf config, each func(*record) erro
 	return c.output(ctx, func(r io.Reader) error { return showJobs(r, each) }, "scontrol", "-d", "show", "job")
 }
 
-// document runs a command that prints JSON. Slurm 22.05 ends with code 0 and an empty list where the controller does not answer.
+// document runs a command that prints JSON. Slurm 22.05 ends with code 0 and an empty list where the controller does
+// not answer.
 func (c *Cluster) document(ctx context.Context, read func(io.Reader) (head, error), args ...string) error {
 	var h head
 	err := c.output(ctx, func(r io.Reader) (err error) {
@@ -259,7 +272,8 @@ func (c *Cluster) ranks(ctx context.Context, b *builder) error {
 			return nil
 		})
 	}, "sprio", "-h", "-o", "%i|%S")
-	if _, failed := errors.AsType[*ExitError](err); errors.Is(err, exec.ErrNotFound) || failed && !errors.Is(err, live.ErrUnreachable) || err == nil && len(site) == 0 {
+	if _, failed := errors.AsType[*ExitError](err); errors.Is(err, exec.ErrNotFound) ||
+		failed && !errors.Is(err, live.ErrUnreachable) || err == nil && len(site) == 0 {
 		return nil // ranks are told where Slurm tells them
 	}
 	if err != nil {

@@ -7,22 +7,25 @@ import (
 	"clustergym/live"
 )
 
-// However many lines of an action Slurm has been told when we are killed, the next release takes back what was done, and leaves
-// what owners and administrators have written.
+// However many lines of an action Slurm has been told when we are killed, the next release takes back what was done,
+// and leaves what owners and administrators have written.
 func TestNothingIsStrandedWhereverWeAreKilled(t *testing.T) {
 	histories := [][]live.Action{
 		{{Op: live.HoldJob}},
 		{{Op: live.HoldJob}, {Op: live.StartJob}},
 		{{Op: live.HoldJob}, {Op: live.StartJob, Nodes: []string{"g7", "g8"}}},
-		{{Op: live.HoldJob}, {Op: live.StartJob, Nodes: []string{"g7"}}, {Op: live.HoldJob}, {Op: live.StartJob, Nodes: []string{"g7", "g9"}}},
+		{{Op: live.HoldJob}, {Op: live.StartJob, Nodes: []string{"g7"}}, {Op: live.HoldJob},
+			{Op: live.StartJob, Nodes: []string{"g7", "g9"}}},
 		{{Op: live.StartJob, Nodes: []string{"g7"}}, {Op: live.HoldJob}},
 		{{Op: live.StartJob, Nodes: []string{"g7"}}, {Op: live.HoldJob}, {Op: live.StartJob}, {Op: live.HoldJob}},
-		{{Op: live.HoldJob}, {Op: live.ReleaseJob}, {Op: live.HoldJob}, {Op: live.StartJob, Nodes: []string{"g7"}}, {Op: live.ReleaseJob}},
+		{{Op: live.HoldJob}, {Op: live.ReleaseJob}, {Op: live.HoldJob}, {Op: live.StartJob, Nodes: []string{"g7"}},
+			{Op: live.ReleaseJob}},
 	}
 	for _, admin := range []bool{true, false} {
 		for _, start := range []record{
 			{id: 5, task: -1, user: "bob", states: []string{"PENDING"}, priority: 1},
-			{id: 5, task: -1, user: "bob", states: []string{"PENDING"}, priority: 1, required: "g7", excluded: "g[1-2]", admin: "see ticket", comment: "mine: a=b"},
+			{id: 5, task: -1, user: "bob", states: []string{"PENDING"}, priority: 1, required: "g7", excluded: "g[1-2]",
+				admin: "see ticket", comment: "mine: a=b"},
 			{id: 5, task: -1, user: "bob", states: []string{"PENDING"}, priority: 1, het: 5},
 		} {
 			for _, h := range histories {
@@ -59,7 +62,8 @@ func TestNothingIsStrandedWhereverWeAreKilled(t *testing.T) {
 						t.Fatalf("%s: pinned without a mark: %+v", name, r)
 					}
 					do(live.Action{Op: live.ReleaseJob}, 1<<20)
-					if r.held() || r.excluded != start.excluded || r.required != start.required || r.admin != start.admin || r.comment != start.comment {
+					if r.held() || r.excluded != start.excluded || r.required != start.required || r.admin != start.admin ||
+						r.comment != start.comment {
 						t.Fatalf("%s: %+v", name, r)
 					}
 					if alive {

@@ -10,11 +10,13 @@ import (
 	"clustergym/live"
 )
 
-// own are the keys of scontrol show that stand on a line of their own, because their value may have blanks and equal signs.
-var own = []string{"AdminComment=", "Comment=", "SystemComment=", "Command=", "WorkDir=", "StdErr=", "StdIn=", "StdOut=", "Reason=", "OS=", "Switches=", "BurstBuffer=", "MailUser="}
+// own are the keys of scontrol show that stand on a line of their own, because their value may have blanks and equal
+// signs.
+var own = []string{"AdminComment=", "Comment=", "SystemComment=", "Command=", "WorkDir=", "StdErr=", "StdIn=",
+	"StdOut=", "Reason=", "OS=", "Switches=", "BurstBuffer=", "MailUser="}
 
-// show reads what scontrol show prints: entities apart by blank lines, keys and values. Lines that begin with five blanks tell of
-// the nodes of a job, and are given whole.
+// show reads what scontrol show prints: entities apart by blank lines, keys and values. Lines that begin with five
+// blanks tell of the nodes of a job, and are given whole.
 func show(r io.Reader, first string, each func(keys map[string]string, nodes []string) error) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 1<<16), 1<<26)
@@ -101,13 +103,18 @@ func whole(s string) int64 {
 func showJobs(r io.Reader, each func(*record) error) error {
 	return show(r, "JobId", func(k map[string]string, nodes []string) error {
 		j := record{
-			id: whole(k["JobId"]), array: whole(k["ArrayJobId"]), het: whole(k["HetJobId"]), offset: whole(k["HetJobOffset"]), task: -1, throttle: whole(k["ArrayTaskThrottle"]),
+			id: whole(k["JobId"]), array: whole(k["ArrayJobId"]), het: whole(k["HetJobId"]), offset: whole(k["HetJobOffset"]),
+			task: -1, throttle: whole(k["ArrayTaskThrottle"]),
 			states: strings.Split(strings.ToUpper(k["JobState"]), ","), reason: k["Reason"],
 			account: k["Account"], partition: k["Partition"], name: k["JobName"],
-			admin: k["AdminComment"], comment: k["Comment"], dependency: k["Dependency"], required: k["ReqNodeList"], excluded: k["ExcNodeList"],
-			nodes: k["NodeList"], submit: seconds(k["SubmitTime"]), eligible: seconds(k["EligibleTime"]), start: seconds(k["StartTime"]), end: seconds(k["EndTime"]),
-			limit: parseLimit(k["TimeLimit"]), nodeCount: whole(k["NumNodes"]), cpus: whole(k["NumCPUs"]), ntasks: whole(k["NumTasks"]), priority: whole(k["Priority"]),
-			restarts: whole(k["Restarts"]), perNode: k["TresPerNode"], perJob: k["TresPerJob"], perTask: k["TresPerTask"], perSocket: k["TresPerSocket"],
+			admin: k["AdminComment"], comment: k["Comment"], dependency: k["Dependency"], required: k["ReqNodeList"],
+			excluded: k["ExcNodeList"],
+			nodes:    k["NodeList"], submit: seconds(k["SubmitTime"]), eligible: seconds(k["EligibleTime"]),
+			start: seconds(k["StartTime"]), end: seconds(k["EndTime"]),
+			limit: parseLimit(k["TimeLimit"]), nodeCount: whole(k["NumNodes"]), cpus: whole(k["NumCPUs"]),
+			ntasks: whole(k["NumTasks"]), priority: whole(k["Priority"]),
+			restarts: whole(k["Restarts"]), perNode: k["TresPerNode"], perJob: k["TresPerJob"], perTask: k["TresPerTask"],
+			perSocket: k["TresPerSocket"],
 			exclusive: k["OverSubscribe"] == "NO", sockets: whole(k["Socks/Node"]),
 		}
 		j.user, _, _ = strings.Cut(k["UserId"], "(")
@@ -152,7 +159,8 @@ func showJobs(r io.Reader, each func(*record) error) error {
 // showNodes reads scontrol show node.
 func showNodes(r io.Reader, each func(*machine) error) error {
 	return show(r, "NodeName", func(k map[string]string, _ []string) error {
-		m := machine{name: k["NodeName"], gres: k["Gres"], cpus: whole(k["CPUTot"]), mem: whole(k["RealMemory"]), reason: k["Reason"]}
+		m := machine{name: k["NodeName"], gres: k["Gres"], cpus: whole(k["CPUTot"]), mem: whole(k["RealMemory"]),
+			reason: k["Reason"]}
 		if i := strings.LastIndex(m.reason, " ["); i > 0 {
 			m.reason = m.reason[:i] // by whom and when
 		}

@@ -11,15 +11,18 @@ import (
 
 func TestLists(t *testing.T) {
 	for list, want := range map[string]string{
-		"": "", "g1": "g1", "g[1-3]": "g1 g2 g3", "g[01-03,07],h": "g01 g02 g03 g07 h", "r[1-2]n[8-9]": "r1n8 r1n9 r2n8 r2n9", "g[9-10]-ib": "g9-ib g10-ib",
-		"g[1": "!", "g]": "!", "g[3-1]": "!", "g[x]": "!", "a,,b": "!", "g[1-99999999999]": "!", "g[1-1000]h[1-1000]": "!",
+		"": "", "g1": "g1", "g[1-3]": "g1 g2 g3", "g[01-03,07],h": "g01 g02 g03 g07 h", "r[1-2]n[8-9]": "r1n8 r1n9 r2n8 r2n9",
+		"g[9-10]-ib": "g9-ib g10-ib",
+		"g[1":        "!", "g]": "!", "g[3-1]": "!", "g[x]": "!", "a,,b": "!", "g[1-99999999999]": "!",
+		"g[1-1000]h[1-1000]": "!",
 	} {
 		got, err := expandHosts(list)
 		if text := strings.Join(got, " "); (err != nil) != (want == "!") || err == nil && text != want {
 			t.Errorf("%q: %q, %v", list, text, err)
 		}
 	}
-	for list, want := range map[string]string{"": "", "g1": "g1", "g1 g10 g2 g9": "g[1-2],g[9-10]", "g01 g02 h": "g[01-02],h", "a b3 b5": "a,b3,b5", "g9 g10 g010 g011": "g[9-10],g[010-011]"} {
+	for list, want := range map[string]string{"": "", "g1": "g1", "g1 g10 g2 g9": "g[1-2],g[9-10]",
+		"g01 g02 h": "g[01-02],h", "a b3 b5": "a,b3,b5", "g9 g10 g010 g011": "g[9-10],g[010-011]"} {
 		if got := compressHosts(strings.Fields(list)); got != want {
 			t.Errorf("%q: %q, want %q", list, got, want)
 		} else if again, err := expandHosts(got); err != nil || len(again) != len(strings.Fields(list)) {
@@ -27,7 +30,8 @@ func TestLists(t *testing.T) {
 		}
 	}
 	for list, want := range map[string]string{
-		"5": "[[5 5]] 0", "1-3,7%2": "[[1 3] [7 7]] 2", "0-6:3": "[[0 0] [3 3] [6 6]] 0", "3-1": "!", "x": "!", "": "!", "1-3,...": "!", "1%x": "!", "1-5:0": "!",
+		"5": "[[5 5]] 0", "1-3,7%2": "[[1 3] [7 7]] 2", "0-6:3": "[[0 0] [3 3] [6 6]] 0", "3-1": "!", "x": "!", "": "!",
+		"1-3,...": "!", "1%x": "!", "1-5:0": "!",
 	} {
 		some, limit, err := parseTasks(list)
 		if text := fmt.Sprint(some, limit); (err != nil) != (want == "!") || err == nil && text != want {
@@ -35,9 +39,12 @@ func TestLists(t *testing.T) {
 		}
 	}
 	for list, want := range map[string]string{
-		"": "", "gpu": "1", "gpu:8": "8", "gpu:a100:4": "4 a100", "gpu:a100:4(S:0-1)": "4 a100", "gres:gpu:2": "2", "gres/gpu:a100:4": "4 a100", "gres/gpu=4": "4",
-		"gpu:a100:2(IDX:0,4)": "2 a100 [0 4]", "gpu:a100:1(IDX:0),gpu:v100:2(IDX:4-5)": "1 a100 [0], 2 v100 [4 5]", "gpu(IDX:0-3)": "1", "craynetwork:1,gpu:2": "2",
-		"shard:4,mps:100": "", "gpu:1g.5gb:3": "3 1g.5gb", "gpu:1g.5gb": "1 1g.5gb", "gpu:a100:0": "0 a100", "gpu:a100:2(IDX:N/A)": "2 a100", "gpu:a100:9999999999999": "!", "gpu:-1": "!",
+		"": "", "gpu": "1", "gpu:8": "8", "gpu:a100:4": "4 a100", "gpu:a100:4(S:0-1)": "4 a100", "gres:gpu:2": "2",
+		"gres/gpu:a100:4": "4 a100", "gres/gpu=4": "4",
+		"gpu:a100:2(IDX:0,4)": "2 a100 [0 4]", "gpu:a100:1(IDX:0),gpu:v100:2(IDX:4-5)": "1 a100 [0], 2 v100 [4 5]",
+		"gpu(IDX:0-3)": "1", "craynetwork:1,gpu:2": "2",
+		"shard:4,mps:100": "", "gpu:1g.5gb:3": "3 1g.5gb", "gpu:1g.5gb": "1 1g.5gb", "gpu:a100:0": "0 a100",
+		"gpu:a100:2(IDX:N/A)": "2 a100", "gpu:a100:9999999999999": "!", "gpu:-1": "!",
 	} {
 		all, err := parseGres(list)
 		var parts []string
@@ -59,15 +66,20 @@ func TestLists(t *testing.T) {
 
 func TestNumbersOfAllReleases(t *testing.T) {
 	for text, want := range map[string]string{
-		"5": "5 true false", "null": "0 false false", "4294967294": "0 false false", "4294967295": "0 false true", `"7"`: "7 true false", `""`: "0 false false", "1.5": "1 true false",
-		`{"set": true, "infinite": false, "number": 60}`: "60 true false", `{"set": false, "infinite": true, "number": 0}`: "0 false true",
-		`{"set": false, "infinite": false, "number": 9}`: "0 false false", `{"number": 3}`: "3 true false", `{"set": true, "number": 1e3}`: "1000 true false",
-		"18446744073709551614": "0 false false", "18446744073709551615": "0 false true", `{"set": true, "infinite": false, "number": 18446744073709551614}`: "0 false false",
+		"5": "5 true false", "null": "0 false false", "4294967294": "0 false false", "4294967295": "0 false true",
+		`"7"`: "7 true false", `""`: "0 false false", "1.5": "1 true false",
+		`{"set": true, "infinite": false, "number": 60}`: "60 true false",
+		`{"set": false, "infinite": true, "number": 0}`:  "0 false true",
+		`{"set": false, "infinite": false, "number": 9}`: "0 false false", `{"number": 3}`: "3 true false",
+		`{"set": true, "number": 1e3}`: "1000 true false",
+		"18446744073709551614":         "0 false false", "18446744073709551615": "0 false true",
+		`{"set": true, "infinite": false, "number": 18446744073709551614}`: "0 false false",
 		`"x"`: "!", `[]`: "!", `1e99`: "!", `true`: "!",
 	} {
 		var n number
 		err := json.Unmarshal([]byte(text), &n)
-		if got := fmt.Sprint(n.V, " ", n.Set, " ", n.Infinite); (err != nil) != (want == "!") || err == nil && strings.ReplaceAll(got, "  ", " ") != want {
+		if got := fmt.Sprint(n.V, " ", n.Set, " ", n.Infinite); (err != nil) != (want == "!") ||
+			err == nil && strings.ReplaceAll(got, "  ", " ") != want {
 			t.Errorf("%s: %s, %v; want %s", text, got, err, want)
 		}
 	}
@@ -81,7 +93,8 @@ func TestNumbersOfAllReleases(t *testing.T) {
 
 func TestASecondDocumentIsNoJSONOfSlurm(t *testing.T) {
 	const one = `{"jobs": [{"job_id": 5, "job_state": ["PENDING"]}]}`
-	for text, good := range map[string]bool{one: true, one + "\n\n": true, one + one: false, one + "\n" + one: false, one + "}": false, one + "rubbish": false} {
+	for text, good := range map[string]bool{one: true, one + "\n\n": true, one + one: false, one + "\n" + one: false,
+		one + "}": false, one + "rubbish": false} {
 		n := 0
 		_, err := readJobs(strings.NewReader(text), func(*record) error { n++; return nil })
 		if (err == nil) != good || !good && !strings.Contains(err.Error(), "something follows the document") || n != 1 {
@@ -91,17 +104,20 @@ func TestASecondDocumentIsNoJSONOfSlurm(t *testing.T) {
 }
 
 func TestUnits(t *testing.T) {
-	for text, want := range map[string]int64{"64G": 64 << 30, "512": 512 << 20, "1.5T": 3 << 39, "x": 0, "": 0, "-1G": 0, "9e9P": 0} {
+	for text, want := range map[string]int64{"64G": 64 << 30, "512": 512 << 20, "1.5T": 3 << 39, "x": 0, "": 0, "-1G": 0,
+		"9e9P": 0} {
 		if got := parseMem(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}
-	for text, want := range map[string]time.Duration{"01:00:00": time.Hour, "2-00:00:30": 48*time.Hour + 30*time.Second, "UNLIMITED": 0, "Partition_Limit": 0, "": 0, "x:y": 0} {
+	for text, want := range map[string]time.Duration{"01:00:00": time.Hour, "2-00:00:30": 48*time.Hour + 30*time.Second,
+		"UNLIMITED": 0, "Partition_Limit": 0, "": 0, "x:y": 0} {
 		if got := parseLimit(text); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
-	for text, want := range map[string][2]int{"slurm 23.11.4": {23, 11}, "slurm-wlm 22.05.8": {22, 5}, "25.05.0-rc1": {25, 5}, "": {0, 0}, "slurm": {0, 0}} {
+	for text, want := range map[string][2]int{"slurm 23.11.4": {23, 11}, "slurm-wlm 22.05.8": {22, 5},
+		"25.05.0-rc1": {25, 5}, "": {0, 0}, "slurm": {0, 0}} {
 		if a, b := release(text); a != want[0] || b != want[1] {
 			t.Errorf("%q: %d.%d", text, a, b)
 		}

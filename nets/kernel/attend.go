@@ -2,30 +2,32 @@ package kernel
 
 import "math"
 
-// Attend sets dst [rows, width] to scaled dot-product attention over one sequence (Vaswani et al. 2017, arXiv 1706.03762, eq.
-// 1), with several heads side by side. qkv [rows, 3·width] has queries, keys and values side by side, and within each the heads,
-// which divide width. Every row sees every row: the result does not depend on their order. scratch needs at least AttendScratch
-// elements and is overwritten.
+// Attend sets dst [rows, width] to scaled dot-product attention over one sequence (Vaswani et al. 2017, arXiv
+// 1706.03762, eq. 1), with several heads side by side. qkv [rows, 3·width] has queries, keys and values side by side,
+// and within each the heads, which divide width. Every row sees every row: the result does not depend on their order.
+// scratch needs at least AttendScratch elements and is overwritten.
 func Attend[T Float](dst, qkv []T, rows, width, heads int, scratch []T) {
 	checkMatMul("Attend", len(dst), len(qkv), len(scratch), rows*width, 3*rows*width, AttendScratch(rows, width, heads))
 	inUse[T]().attend(dst, qkv, rows, width, heads, scratch)
 }
 
-// AttendGrad sets dqkv [rows, 3·width] to the gradient before Attend of qkv, whose result has gradient dy [rows, width]. It
-// computes the weights of Attend again. scratch is as for Attend.
+// AttendGrad sets dqkv [rows, 3·width] to the gradient before Attend of qkv, whose result has gradient dy [rows,
+// width]. It computes the weights of Attend again. scratch is as for Attend.
 func AttendGrad[T Float](dqkv, qkv, dy []T, rows, width, heads int, scratch []T) {
-	checkMatMul("AttendGrad", len(dqkv), len(qkv), len(scratch), 3*rows*width, 3*rows*width, AttendScratch(rows, width, heads))
+	checkMatMul("AttendGrad", len(dqkv), len(qkv), len(scratch), 3*rows*width, 3*rows*width,
+		AttendScratch(rows, width, heads))
 	inUse[T]().attendGrad(dqkv, qkv, dy, rows, width, heads, scratch)
 }
 
-// AttendScratch returns the number of elements that Attend and AttendGrad need for up to rows rows: weights, their gradients and
-// sums, and a head's keys or values transposed.
+// AttendScratch returns the number of elements that Attend and AttendGrad need for up to rows rows: weights, their
+// gradients and sums, and a head's keys or values transposed.
 func AttendScratch(rows, width, heads int) int { return rows * (2*rows + width/heads + 1) }
 
 // attention's scores are divided by the root of a head's width.
 func scaling(width int) float64 { return 1 / math.Sqrt(float64(width)) }
 
-// weights sets p [rows, rows] to the softmax of a head's scaled scores. q and k are at the head's part of the first row.
+// weights sets p [rows, rows] to the softmax of a head's scaled scores. q and k are at the head's part of the first
+// row.
 func weights[T Float](p, q, k []T, rows, row, d int) {
 	scale := T(scaling(d))
 	for i := range rows {

@@ -73,7 +73,8 @@ func (v *vectors[M]) sequence(rows, width, heads int, scratch []float32) (s sequ
 	s.square, s.thin = v.grid(rows, rows), v.grid(rows, s.d)
 	s.tail, s.scale = v.mask(rows%v.lanes), float32(scaling(s.d))
 	n := rows * rows
-	s.p, s.dp, s.turned, s.sums = scratch[:n], scratch[n:2*n], scratch[2*n:2*n+rows*s.d], scratch[2*n+rows*s.d:2*n+rows*(s.d+1)]
+	s.p, s.dp, s.turned, s.sums = scratch[:n], scratch[n:2*n], scratch[2*n:2*n+rows*s.d],
+		scratch[2*n+rows*s.d:2*n+rows*(s.d+1)]
 	return s
 }
 

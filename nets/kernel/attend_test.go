@@ -89,8 +89,8 @@ func sameAttention(s *set[float32], r *rand.Rand) error {
 	return compare("layerNormGradGamma", g, want)
 }
 
-// One head of width 1 over two rows, with queries 1 and 2, keys 1 and 3, values 10 and 20: the scores of the rows are 1, 3 and
-// 2, 6, so the second value weighs 1/(1+e^-2) and 1/(1+e^-4).
+// One head of width 1 over two rows, with queries 1 and 2, keys 1 and 3, values 10 and 20: the scores of the rows are
+// 1, 3 and 2, 6, so the second value weighs 1/(1+e^-2) and 1/(1+e^-4).
 func TestAttentionByHand(t *testing.T) {
 	qkv := []float64{1, 1, 10, 2, 3, 20}
 	out := make([]float64, 2)
@@ -106,7 +106,8 @@ func TestAttentionsGradientAgainstCentralDifferences(t *testing.T) {
 	r := rng.Stream(4, "attend")
 	const rows, width, heads = 5, 6, 2
 	qkv, dy := noise[float64](r, 3*rows*width), noise[float64](r, rows*width)
-	out, got, scratch := make([]float64, rows*width), make([]float64, 3*rows*width), make([]float64, AttendScratch(rows, width, heads))
+	out, got, scratch := make([]float64,
+		rows*width), make([]float64, 3*rows*width), make([]float64, AttendScratch(rows, width, heads))
 	AttendGrad(got, qkv, dy, rows, width, heads, scratch)
 	along := func() (s float64) {
 		Attend(out, qkv, rows, width, heads, scratch)
@@ -156,7 +157,8 @@ func TestAttentionDoesNotAllocate(t *testing.T) {
 	eachSet(t, func(t *testing.T) {
 		r := rng.Stream(4, "allocations")
 		const rows, width, heads = 20, 32, 4
-		qkv, dy, scratch := noise[float32](r, 3*rows*width), noise[float32](r, rows*width), make([]float32, AttendScratch(rows, width, heads))
+		qkv, dy, scratch := noise[float32](r,
+			3*rows*width), noise[float32](r, rows*width), make([]float32, AttendScratch(rows, width, heads))
 		out, grad := make([]float32, rows*width), make([]float32, 3*rows*width)
 		if n := testing.AllocsPerRun(20, func() {
 			Attend(out, qkv, rows, width, heads, scratch)
@@ -178,7 +180,8 @@ func BenchmarkAttention(b *testing.B) {
 		r := rng.Stream(4, "bench")
 		for _, rows := range []int{9, 33, 65, 129} {
 			const width, heads = 64, 4
-			qkv, dy, scratch := noise[float32](r, 3*rows*width), noise[float32](r, rows*width), make([]float32, AttendScratch(rows, width, heads))
+			qkv, dy, scratch := noise[float32](r,
+				3*rows*width), noise[float32](r, rows*width), make([]float32, AttendScratch(rows, width, heads))
 			out, grad := make([]float32, rows*width), make([]float32, 3*rows*width)
 			b.Run(fmt.Sprintf("%s/forward/%d rows", name, rows), func(b *testing.B) {
 				b.ReportAllocs()
@@ -194,7 +197,8 @@ func BenchmarkAttention(b *testing.B) {
 			})
 		}
 		const n, h = 256, 64
-		x, dy, gamma, beta, y := noise[float32](r, n*h), noise[float32](r, n*h), noise[float32](r, h), noise[float32](r, h), make([]float32, n*h)
+		x, dy, gamma, beta, y := noise[float32](r,
+			n*h), noise[float32](r, n*h), noise[float32](r, h), noise[float32](r, h), make([]float32, n*h)
 		b.Run(name+"/layer norm/forward", func(b *testing.B) {
 			for b.Loop() {
 				LayerNorm(y, x, gamma, beta, n, h)

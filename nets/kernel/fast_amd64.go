@@ -65,7 +65,8 @@ var avx512 = vectors[uint64]{
 	add: avx512Add, adam: avx512Adam, colSums4: avx512ColSums4, colSums1: avx512ColSums1,
 	copyRows: avx512CopyRows, square: 16, transpose: avx512Transpose16,
 	sumSquares: avx512SumSquares, nonZero: avx512NonZero, picked: avx512Picked4,
-	rowMax: avx512RowMax, expRows: avx512ExpRows, divideRows: avx512DivideRows, softmaxGrad: avx512SoftmaxGrad, layerNorm: avx512LayerNorm, layerNormGrad: avx512LayerNormGrad,
+	rowMax: avx512RowMax, expRows: avx512ExpRows, divideRows: avx512DivideRows, softmaxGrad: avx512SoftmaxGrad,
+	layerNorm: avx512LayerNorm, layerNormGrad: avx512LayerNormGrad,
 	addRows: avx512AddRows, sumRows: avx512SumRows, maxRows: avx512MaxRows, maxRowsGrad: avx512MaxRowsGrad,
 }
 
@@ -85,7 +86,8 @@ var avx2 = vectors[*int32]{
 	add: avx2Add, adam: avx2Adam, colSums4: avx2ColSums4, colSums1: avx2ColSums1,
 	copyRows: avx2CopyRows, square: 8, transpose: avx2Transpose8,
 	sumSquares: avx2SumSquares,
-	rowMax:     avx2RowMax, expRows: avx2ExpRows, divideRows: avx2DivideRows, softmaxGrad: avx2SoftmaxGrad, layerNorm: avx2LayerNorm, layerNormGrad: avx2LayerNormGrad,
+	rowMax:     avx2RowMax, expRows: avx2ExpRows, divideRows: avx2DivideRows, softmaxGrad: avx2SoftmaxGrad,
+	layerNorm: avx2LayerNorm, layerNormGrad: avx2LayerNormGrad,
 	addRows: avx2AddRows, sumRows: avx2SumRows, maxRows: avx2MaxRows, maxRowsGrad: avx2MaxRowsGrad,
 }
 

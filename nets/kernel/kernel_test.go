@@ -26,7 +26,8 @@ func TestExpAndTanhAreAccurate(t *testing.T) {
 		t.Errorf("worst errors in units of the last place: exp %.2f (at most 2), tanh %.2f (at most 8)", worstExp, worstTanh)
 	}
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	for _, c := range [][2]float32{{0, 1}, {-inf, 0}, {inf, inf}, {-1000, 0}, {1000, inf}, {88.7, float32(math.Exp(float64(float32(88.7))))}} {
+	for _, c := range [][2]float32{{0, 1}, {-inf, 0}, {inf, inf}, {-1000, 0}, {1000, inf},
+		{88.7, float32(math.Exp(float64(float32(88.7))))}} {
 		if got := exp(c[0]); got != c[1] && !(math.Abs(float64(got/c[1])-1) < 2e-7) {
 			t.Errorf("exp(%v) = %v, want %v", c[0], got, c[1])
 		}

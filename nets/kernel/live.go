@@ -2,10 +2,10 @@ package kernel
 
 import "math"
 
-// Networks over tables compute only the rows that hold something, the live ones: they are packed, one below the other, the rows
-// of one sequence after those of the one before. A list [n, 1+t] says which they are: for each of n sequences of at most t rows
-// the number of its live rows, then which rows these are, ascending. Packed memory has room for n·t rows; what stands below the
-// live ones has no meaning and is never read.
+// Networks over tables compute only the rows that hold something, the live ones: they are packed, one below the other,
+// the rows of one sequence after those of the one before. A list [n, 1+t] says which they are: for each of n sequences
+// of at most t rows the number of its live rows, then which rows these are, ascending. Packed memory has room for n·t
+// rows; what stands below the live ones has no meaning and is never read.
 
 // Table is a part of a sequence: rows that are a table of the observation.
 type Table struct {
@@ -13,8 +13,8 @@ type Table struct {
 	Filled            int // 1 + the column that is above 0 in live rows; 0 = rows of zeros are not live
 }
 
-// ListLive fills live [n, 1+t] for n observations x [n, width]: row 0 of a sequence is always live, the tables' rows follow in
-// order. t is 1 + the number of the tables' rows.
+// ListLive fills live [n, 1+t] for n observations x [n, width]: row 0 of a sequence is always live, the tables' rows
+// follow in order. t is 1 + the number of the tables' rows.
 func ListLive[T Float](live, x []T, n, width int, tables []Table, t int) {
 	for i := range n {
 		o, list := x[i*width:(i+1)*width], live[i*(1+t):(i+1)*(1+t)]
@@ -59,8 +59,8 @@ func CountLive[T Float](live []T, n, t int) int {
 	return m
 }
 
-// FillLive sets dst [n, len(rows)] to ln(1+k)/ln 1025 of each sequence, with k the number of live rows of each part: after row 0
-// come the parts, with that many rows each.
+// FillLive sets dst [n, len(rows)] to ln(1+k)/ln 1025 of each sequence, with k the number of live rows of each part:
+// after row 0 come the parts, with that many rows each.
 func FillLive[T Float](dst, live []T, n, t int, rows []int) {
 	for i := range n {
 		list, d := live[i*(1+t):(i+1)*(1+t)], dst[i*len(rows):(i+1)*len(rows)]
@@ -76,8 +76,8 @@ func FillLive[T Float](dst, live []T, n, t int, rows []int) {
 	}
 }
 
-// Pack copies the live ones among part's rows [n·rows, h] to their places in packed memory dst [n·t, h]: part has the rows
-// [from, from+rows) of each sequence. With alone, the other live rows are set to 0.
+// Pack copies the live ones among part's rows [n·rows, h] to their places in packed memory dst [n·t, h]: part has the
+// rows [from, from+rows) of each sequence. With alone, the other live rows are set to 0.
 func Pack[T Float](dst, part, live []T, n, t, h, from, rows int, alone bool) {
 	at := 0
 	for i := range n {
@@ -94,8 +94,8 @@ func Pack[T Float](dst, part, live []T, n, t, h, from, rows int, alone bool) {
 	}
 }
 
-// Unpack copies the live ones among the rows [from, from+rows) of each sequence from packed memory x [n·t, h] to dst [n·rows, h].
-// Rows that are not live become 0.
+// Unpack copies the live ones among the rows [from, from+rows) of each sequence from packed memory x [n·t, h] to dst
+// [n·rows, h]. Rows that are not live become 0.
 func Unpack[T Float](dst, x, live []T, n, t, h, from, rows int) {
 	clear(dst[:n*rows*h])
 	at := 0
@@ -110,8 +110,8 @@ func Unpack[T Float](dst, x, live []T, n, t, h, from, rows int) {
 	}
 }
 
-// PoolLive sets dst [n, 2h] to each sequence's first row and the mean of its live rows, side by side, from packed memory x
-// [n·t, h].
+// PoolLive sets dst [n, 2h] to each sequence's first row and the mean of its live rows, side by side, from packed
+// memory x [n·t, h].
 func PoolLive[T Float](dst, x, live []T, n, t, h int) {
 	at := 0
 	for i := range n {
@@ -139,8 +139,8 @@ func PoolLiveGrad[T Float](dx, dy, live []T, n, t, h int) {
 	}
 }
 
-// AttendLive is Attend over each of n sequences of at most t rows, in packed memory: dst [n·t, width] from qkv [n·t, 3·width].
-// scratch needs at least AttendScratch(t, width, heads) elements.
+// AttendLive is Attend over each of n sequences of at most t rows, in packed memory: dst [n·t, width] from qkv [n·t,
+// 3·width]. scratch needs at least AttendScratch(t, width, heads) elements.
 func AttendLive[T Float](dst, qkv, live []T, n, t, width, heads int, scratch []T) {
 	at := 0
 	for i := range n {

@@ -27,7 +27,8 @@ func sizes() [][3]int {
 			}
 		}
 	}
-	return append(all, [3]int{33, 65, 70}, [3]int{28, 70, 270}, [3]int{25, 33, 130}, [3]int{33, 20, 257}, [3]int{100, 130, 259})
+	return append(all, [3]int{33, 65, 70}, [3]int{28, 70, 270}, [3]int{25, 33, 130}, [3]int{33, 20, 257},
+		[3]int{100, 130, 259})
 }
 
 // The definition, term by term in float64.
@@ -240,7 +241,8 @@ func TestASparseRowHasItsBitsAlone(t *testing.T) {
 					MatMul(all, a, b, with, m, c.n, c.k, act)
 					for i := range m {
 						MatMul(alone[:c.n], a[i*c.k:(i+1)*c.k], b, with, 1, c.n, c.k, act)
-						equalBits(t, fmt.Sprintf("n %d k %d, %v of zeros, %v, row %d", c.n, c.k, share, act, i), alone[:c.n], all[i*c.n:(i+1)*c.n])
+						equalBits(t, fmt.Sprintf("n %d k %d, %v of zeros, %v, row %d", c.n, c.k, share, act, i), alone[:c.n],
+							all[i*c.n:(i+1)*c.n])
 					}
 					if alone[c.n] != 42 {
 						t.Fatalf("n %d k %d: wrote behind the row", c.n, c.k)

@@ -33,8 +33,8 @@ func moments[T Float](x []T) (mean, inv T) {
 	return mean, 1 / sqrt(s/T(len(x))+LayerNormEps)
 }
 
-// LayerNormGrad sets dx [n, h] to the gradient before LayerNorm of x, whose result has gradient dy: with z the normalised
-// row and e = gamma·dy, (e − mean(e) − z·mean(e·z))/deviation. dx may be dy.
+// LayerNormGrad sets dx [n, h] to the gradient before LayerNorm of x, whose result has gradient dy: with z the
+// normalised row and e = gamma·dy, (e − mean(e) − z·mean(e·z))/deviation. dx may be dy.
 func LayerNormGrad[T Float](dx, x, gamma, dy []T, n, h int) {
 	inUse[T]().layerNormGrad(dx, x, gamma, dy, n, h)
 }
@@ -58,8 +58,8 @@ func layerNormGrad[T Float](dx, x, gamma, dy []T, n, h int) {
 	}
 }
 
-// LayerNormGradGamma sets dgamma [h] to the gradient of LayerNorm's gamma, Σ dy·z over the rows of x [n, h]. scratch needs at
-// least n·h elements and is overwritten.
+// LayerNormGradGamma sets dgamma [h] to the gradient of LayerNorm's gamma, Σ dy·z over the rows of x [n, h]. scratch
+// needs at least n·h elements and is overwritten.
 func LayerNormGradGamma[T Float](dgamma, x, dy []T, n, h int, scratch []T) {
 	inUse[T]().layerNormGradGamma(dgamma, x, dy, n, h, scratch)
 }

@@ -8,7 +8,8 @@ import (
 // tile computes blocks of rows×(cols·lanes) elements of c, one below the other.
 type tile[M any] struct {
 	rows, cols int
-	run        func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, mask M, relu int)
+	run        func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, mask M,
+		relu int)
 }
 
 // walk describes where the factors of an element of c are: c = init + Σ a·b over outer × k steps. In a, each row
@@ -280,7 +281,8 @@ func (v *vectors[M]) columns(c, a, b, init *float32, p *cut[M], w *walk) {
 				init = at(init, done*w.initRow)
 			}
 		}
-		r.t.run(c, a, b, init, r.blocks, w.outer, w.k, w.aRow, w.aStep, w.aSkip, w.next(r.t.rows), w.bStep, w.cRow, w.initRow, p.mask, w.on())
+		r.t.run(c, a, b, init, r.blocks, w.outer, w.k, w.aRow, w.aStep, w.aSkip, w.next(r.t.rows), w.bStep, w.cRow, w.initRow,
+			p.mask, w.on())
 	}
 }
 

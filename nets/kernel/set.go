@@ -111,5 +111,6 @@ func Use(name string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("kernel: set %q, want %s or one that this machine can run: %s", name, Auto, strings.Join(Sets(), ", "))
+	return fmt.Errorf("kernel: set %q, want %s or one that this machine can run: %s", name, Auto,
+		strings.Join(Sets(), ", "))
 }

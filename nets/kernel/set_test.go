@@ -173,7 +173,8 @@ func same(s *set[float32], r *rand.Rand, share float64) error {
 	s.colSums(got[:n], b, k, n)
 	portable.colSums(want[:n], b, k, n)
 	one := []float64{1}
-	if err := compare("colSums", got, want[:n], magnitudes(func(int, int) float32 { return 1 }, bt, nil), 1e-5); err != nil {
+	if err := compare("colSums", got, want[:n], magnitudes(func(int, int) float32 { return 1 }, bt, nil), 1e-5); err !=
+		nil {
 		return err
 	}
 	size := r.IntN(100)
@@ -277,7 +278,8 @@ func same(s *set[float32], r *rand.Rand, share float64) error {
 		}
 	}
 	u := tame(append([]float32(nil), v...))
-	if p, q := s.sumSquares(u), portable.sumSquares(u); !(math.Abs(p-q) <= 1e-12*math.Abs(q)) && !(math.IsNaN(p) && math.IsNaN(q)) && p != q {
+	if p, q := s.sumSquares(u), portable.sumSquares(u); !(math.Abs(p-q) <= 1e-12*math.Abs(q)) &&
+		!(math.IsNaN(p) && math.IsNaN(q)) && p != q {
 		return fmt.Errorf("sumSquares of %d: %v, portable %v", size, p, q)
 	}
 	step := AdamStep{Beta1: 0.9, Beta2: 0.999, Rest1: 0.1, Rest2: 0.001, Rate: 1e-3, Root: 1.3, Eps: 1e-8}
@@ -302,7 +304,8 @@ func same(s *set[float32], r *rand.Rand, share float64) error {
 
 // sameConv is same for convolutions. Their sums are compared relative to the same sums over absolute values.
 func sameConv(s *set[float32], r *rand.Rand) error {
-	g := Conv{H: 1 + r.IntN(12), W: 1 + r.IntN(16), C: 1 + r.IntN(4), KH: 1 + r.IntN(5), KW: 1 + r.IntN(5), SH: 1 + r.IntN(4), SW: 1 + r.IntN(4)}
+	g := Conv{H: 1 + r.IntN(12), W: 1 + r.IntN(16), C: 1 + r.IntN(4), KH: 1 + r.IntN(5), KW: 1 + r.IntN(5),
+		SH: 1 + r.IntN(4), SW: 1 + r.IntN(4)}
 	if r.IntN(3) == 0 {
 		g.H, g.W, g.C = 1+r.IntN(6), 1+r.IntN(6), 1+r.IntN(40)
 	}
@@ -361,7 +364,8 @@ func sameConv(s *set[float32], r *rand.Rand) error {
 		}
 		for j := range c.n {
 			if !near(out[0][j], out[1][j], float64(out[2][j]), 1e-5) {
-				return fmt.Errorf("%s %v %+v, %d images, %d filters: element %d is %v, portable %v", c.name, act, g, rows, filters, j, out[0][j], out[1][j])
+				return fmt.Errorf("%s %v %+v, %d images, %d filters: element %d is %v, portable %v", c.name, act, g, rows, filters,
+					j, out[0][j], out[1][j])
 			}
 		}
 	}

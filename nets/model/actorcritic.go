@@ -38,7 +38,9 @@ func NewActorCriticOf(cfg Config, in Input, d op.Distribution, logStd float64, r
 	}
 	if cfg.Base.Field != "" && (len(d.Sizes) != 1 || d.Dims > 0) {
 		var l fault.List
-		l.Add(false, "base.field", cfg.Base.Field, fmt.Sprintf("nothing: a base is for one discrete factor alone, here are %d factors and %d numbers", len(d.Sizes), d.Dims))
+		l.Add(false, "base.field", cfg.Base.Field,
+			fmt.Sprintf("nothing: a base is for one discrete factor alone, here are %d factors and %d numbers", len(d.Sizes),
+				d.Dims))
 		return nil, fmt.Errorf("model: %w", l.Err())
 	}
 	b, err := planActorCritic(cfg, in, d.Head())
@@ -88,14 +90,14 @@ func (m *ActorCritic) Params() *nets.Params { return m.p.params }
 // Actions returns the width of the policy's head: the number of actions, or of logits and means.
 func (m *ActorCritic) Actions() int { return m.actions }
 
-// ValueHead returns the weights and the bias of the layer that gives the value. Scaling both scales the value. They belong to
-// Params.
+// ValueHead returns the weights and the bias of the layer that gives the value. Scaling both scales the value. They
+// belong to Params.
 func (m *ActorCritic) ValueHead() [2][]float32 {
 	return [2][]float32{m.p.params.Views[m.value].Data, m.p.params.Views[m.value+1].Data}
 }
 
-// Critic returns which elements of Params, from to to-1, only the value depends on: with a trunk that policy and critic share those
-// of the layers above it.
+// Critic returns which elements of Params, from to to-1, only the value depends on: with a trunk that policy and critic
+// share those of the layers above it.
 func (m *ActorCritic) Critic() (from, to int) {
 	for _, v := range m.p.params.Views[:m.critic] {
 		from += len(v.Data)

@@ -15,22 +15,23 @@ import (
 // KindAttention is the kind of network that Attention describes.
 const KindAttention = "attention"
 
-// Attention describes a transformer over the rows of the observation (Vaswani et al. 2017, arXiv 1706.03762, sec. 3, encoder; with
-// the layer norm before each part, Xiong et al. 2020, arXiv 2002.04745).
+// Attention describes a transformer over the rows of the observation (Vaswani et al. 2017, arXiv 1706.03762, sec. 3,
+// encoder; with the layer norm before each part, Xiong et al. 2020, arXiv 2002.04745).
 //
-// Its tokens are the rows of tables, that is fields [rows, columns] that say which rows are filled (Field.Filled) or that Slots
-// names; the groups of columns of images (Field.Group), such as machines; and one token of everything else, with the number of live
-// tokens of each field. Rows of one field are embedded with the same weights and have no positions, so the network is equivariant
-// under permutations of a field's rows. Rows that are empty are neither computed, attended to nor pooled. The trunk is the last
-// token and the mean of all, after the layers. With heads slots and each the number of weights depends neither on the numbers of
-// rows nor on that of groups: a network fits every queue and every cluster whose rows and groups are as wide.
+// Its tokens are the rows of tables, that is fields [rows, columns] that say which rows are filled (Field.Filled) or
+// that Slots names; the groups of columns of images (Field.Group), such as machines; and one token of everything else,
+// with the number of live tokens of each field. Rows of one field are embedded with the same weights and have no
+// positions, so the network is equivariant under permutations of a field's rows. Rows that are empty are neither
+// computed, attended to nor pooled. The trunk is the last token and the mean of all, after the layers. With heads slots
+// and each the number of weights depends neither on the numbers of rows nor on that of groups: a network fits every
+// queue and every cluster whose rows and groups are as wide.
 type Attention struct {
 	Width  int `yaml:"width"`  // of a token; 0 = 64
 	Heads  int `yaml:"heads"`  // of attention, which divide Width; 0 = 4
 	Layers int `yaml:"layers"` // of attention and feed-forward; 0 = 2
 	Feed   int `yaml:"feed"`   // width of the hidden layer of a feed-forward part; 0 = twice Width
-	// Slots are the tables whose rows the actions stand for, in the order of the actions (heads slots and each). Empty = the
-	// only table that has as many rows as there are such actions.
+	// Slots are the tables whose rows the actions stand for, in the order of the actions (heads slots and each). Empty =
+	// the only table that has as many rows as there are such actions.
 	Slots []string `yaml:"slots,flow,omitempty"`
 	// Fields are the fields that the network sees; empty = all.
 	Fields []string `yaml:"fields,flow,omitempty"`
@@ -61,15 +62,18 @@ func (a Attention) full() Attention {
 func (a Attention) check(l *fault.List) {
 	a = a.full()
 	l.Add(a.Width > 0 && a.Width <= maxWidth, "attention.width", a.Width, wantWidth)
-	l.Add(a.Heads > 0 && (a.Width < 1 || a.Width%a.Heads == 0), "attention.heads", a.Heads, fmt.Sprintf("a number that divides attention.width, %d", a.Width))
-	l.Add(a.Layers > 0 && a.Layers <= maxLayers, "attention.layers", a.Layers, fmt.Sprintf("a number from 1 to %d", maxLayers))
+	l.Add(a.Heads > 0 && (a.Width < 1 || a.Width%a.Heads == 0), "attention.heads", a.Heads,
+		fmt.Sprintf("a number that divides attention.width, %d", a.Width))
+	l.Add(a.Layers > 0 && a.Layers <= maxLayers, "attention.layers", a.Layers,
+		fmt.Sprintf("a number from 1 to %d", maxLayers))
 	l.Add(a.Feed > 0 && a.Feed <= maxWidth, "attention.feed", a.Feed, wantWidth)
 	for _, k := range []struct {
 		key   string
 		names []string
 	}{{"slots", a.Slots}, {"fields", a.Fields}} {
 		for i, name := range k.names {
-			l.Add(name != "" && !slices.Contains(k.names[:i], name), fmt.Sprintf("attention.%s[%d]", k.key, i), name, "the name of a field, each once")
+			l.Add(name != "" && !slices.Contains(k.names[:i], name), fmt.Sprintf("attention.%s[%d]", k.key, i), name,
+				"the name of a field, each once")
 		}
 	}
 	if len(a.Fields) > 0 {
@@ -87,7 +91,8 @@ type part struct {
 	group    bool // groups of an image's columns
 }
 
-// parts divides the observation: those of the actions first, then other tables and images, and the columns of everything else.
+// parts divides the observation: those of the actions first, then other tables and images, and the columns of
+// everything else.
 func (b *builder) parts() (parts []part, rest [][2]int) {
 	cfg := b.cfg.Attention
 	for i, name := range cfg.Slots {
@@ -106,7 +111,8 @@ func (b *builder) parts() (parts []part, rest [][2]int) {
 		switch {
 		case len(cfg.Fields) > 0 && !slices.Contains(cfg.Fields, f.Name):
 		case isSlot && !table:
-			b.faults.Add(false, "attention.slots", f.Name, fmt.Sprintf("tables [rows, columns]; the shape of this field is %v", f.Shape))
+			b.faults.Add(false, "attention.slots", f.Name,
+				fmt.Sprintf("tables [rows, columns]; the shape of this field is %v", f.Shape))
 		case table && (isSlot || f.Filled > 0):
 			p.tokens = f.Shape[0]
 			if isSlot {
@@ -146,14 +152,17 @@ func (b *builder) slotParts(slots, parts []part) (of, others []part) {
 			if len(names) > 1 {
 				which = strings.Join(names, ", ") + " have"
 			}
-			b.faults.Add(false, "attention.slots", "nothing", fmt.Sprintf("the tables whose rows the actions stand for: %s as many rows as there are such actions, %d", which, want))
+			b.faults.Add(false, "attention.slots", "nothing",
+				fmt.Sprintf("the tables whose rows the actions stand for: %s as many rows as there are such actions, %d", which,
+					want))
 		}
 		return of, others
 	}
 	for _, p := range slots {
 		rows += p.tokens
 	}
-	b.faults.Add(rows == want, "attention.slots", fmt.Sprint(b.cfg.Attention.Slots), fmt.Sprintf("tables with %d rows in all, one for each action that stands for a row; these have %d", want, rows))
+	b.faults.Add(rows == want, "attention.slots", fmt.Sprint(b.cfg.Attention.Slots),
+		fmt.Sprintf("tables with %d rows in all, one for each action that stands for a row; these have %d", want, rows))
 	return slots, parts
 }
 
@@ -161,7 +170,8 @@ func (b *builder) slotParts(slots, parts []part) (of, others []part) {
 func (b *builder) attention(prefix string) body {
 	cfg := b.cfg.Attention.full()
 	parts, rest := b.parts()
-	b.faults.Add(len(parts) > 0 || b.faults.Err() != nil, "kind", KindAttention, "another kind: no field of the observation is a table with rows that may be empty or an image with groups of columns")
+	b.faults.Add(len(parts) > 0 || b.faults.Err() != nil, "kind", KindAttention,
+		"another kind: no field of the observation is a table with rows that may be empty or an image with groups of columns")
 	if b.faults.Err() != nil {
 		return body{}
 	}
@@ -249,8 +259,8 @@ func (b *builder) addLive(x, y, live, t, h int) int {
 	return b.value(t*h, &Add{x, y, live, t})
 }
 
-// keep makes forward passes keep the values of one role in the same memory: of the values of a role, only the last is still read.
-// It returns v.
+// keep makes forward passes keep the values of one role in the same memory: of the values of a role, only the last is
+// still read. It returns v.
 func (b *builder) keep(role string, v int) int {
 	if first, ok := b.kept[role]; ok {
 		b.share(v, first)

@@ -10,17 +10,19 @@ import (
 	"clustergym/internal/rng"
 )
 
-// tables has the fields of JobSelect-v1 for k slots, r rows of running gangs and machines of 4 GPUs, as its environment gives
-// them.
+// tables has the fields of JobSelect-v1 for k slots, r rows of running gangs and machines of 4 GPUs, as its environment
+// gives them.
 func tables(k, r, machines int) Input {
 	return Input{
-		{Name: "cluster", Shape: []int{5, 4 * machines}, Group: 4}, {Name: "global", Shape: []int{8}}, {Name: "jobs", Shape: []int{k, 10}, Filled: 1},
+		{Name: "cluster", Shape: []int{5, 4 * machines}, Group: 4}, {Name: "global", Shape: []int{8}},
+		{Name: "jobs", Shape: []int{k, 10}, Filled: 1},
 		{Name: "queue", Shape: []int{5, k * 3}, Group: 3}, {Name: "running", Shape: []int{r, 6}, Filled: 2},
 	}
 }
 
 func attentionCases() []netCase {
-	base := Config{Kind: KindAttention, Hidden: []int{12}, Activation: "tanh", Head: "slots", SlotHidden: 7, Attention: Attention{Width: 8, Heads: 2, Layers: 2, Feed: 10}}
+	base := Config{Kind: KindAttention, Hidden: []int{12}, Activation: "tanh", Head: "slots", SlotHidden: 7,
+		Attention: Attention{Width: 8, Heads: 2, Layers: 2, Feed: 10}}
 	separate := base
 	separate.Separate, separate.LayerNorm = true, true
 	some := base
@@ -39,18 +41,21 @@ func attentionCases() []netCase {
 	return []netCase{
 		{"attention slots", base, tables(6, 4, 3), 7}, {"attention slots separate", separate, tables(3, 4, 2), 4},
 		{"attention some fields", some, tables(6, 4, 3), 7}, {"attention two tables", both, tables(3, 2, 1), 6},
-		{"attention each", each, Input{{Name: "jobs", Shape: []int{5, 8}, Filled: 8}}, 5}, {"attention dense", dense, tables(4, 2, 2), 3},
+		{"attention each", each, Input{{Name: "jobs", Shape: []int{5, 8}, Filled: 8}}, 5},
+		{"attention dense", dense, tables(4, 2, 2), 3},
 		{"attention told", separate, append(tables(3, 4, 2), Field{Name: "truth", Shape: []int{5}, Critic: true}), 4},
-		{"attention based", based, tables(6, 4, 3), 7}, {"attention rows of zeros", zeros, Input{{Name: "rows", Shape: []int{5, 8}}}, 5},
+		{"attention based", based, tables(6, 4, 3), 7},
+		{"attention rows of zeros", zeros, Input{{Name: "rows", Shape: []int{5, 8}}}, 5},
 	}
 }
 
-// queue returns an observation of tables(k, r, machines) with that many jobs and gangs in its first rows, drawn from a stream of
-// the name, so that other sizes have the same ones.
+// queue returns an observation of tables(k, r, machines) with that many jobs and gangs in its first rows, drawn from a
+// stream of the name, so that other sizes have the same ones.
 func queue(name string, k, r, machines, jobs, gangs int) []float32 {
 	src := rng.Stream(6, name)
 	noise := func(n int) []float32 { return noise(src, n) }
-	machine, global, job, picture, gang := make([][]float32, 8), noise(8), make([][]float32, 8), make([][]float32, 8), make([][]float32, 8)
+	machine, global, job, picture, gang := make([][]float32,
+		8), noise(8), make([][]float32, 8), make([][]float32, 8), make([][]float32, 8)
 	for i := range 8 {
 		machine[i], job[i], picture[i], gang[i] = noise(5*4), noise(10), noise(5*3), noise(6)
 		job[i][0], gang[i][1] = 1, 1
@@ -161,21 +166,30 @@ func TestFaultsOfAttention(t *testing.T) {
 		change func(c *netCase)
 		want   string
 	}{
-		{func(c *netCase) { c.cfg.Attention.Width = 10; c.cfg.Attention.Heads = 4 }, `attention.heads: got 4, want a number that divides attention.width, 10`},
+		{func(c *netCase) { c.cfg.Attention.Width = 10; c.cfg.Attention.Heads = 4 },
+			`attention.heads: got 4, want a number that divides attention.width, 10`},
 		{func(c *netCase) { c.cfg.Attention.Width = -1 }, `attention.width: got -1, want a number from 1 to 65536`},
 		{func(c *netCase) { c.cfg.Attention.Layers = 65 }, `attention.layers: got 65, want a number from 1 to 64`},
 		{func(c *netCase) { c.cfg.Attention.Feed = 1 << 20 }, `attention.feed: got 1048576, want a number from 1 to 65536`},
-		{func(c *netCase) { c.cfg.Attention.Slots = []string{"jobs", "jobs"} }, `attention.slots[1]: got "jobs", want the name of a field, each once`},
-		{func(c *netCase) { c.cfg.Attention.Slots = []string{"job"} }, `attention.slots[0]: got "job", want one of [cluster global jobs queue running]`},
-		{func(c *netCase) { c.cfg.Attention.Fields = []string{"job"} }, `attention.fields[0]: got "job", want one of [cluster global jobs queue running]`},
+		{func(c *netCase) { c.cfg.Attention.Slots = []string{"jobs", "jobs"} },
+			`attention.slots[1]: got "jobs", want the name of a field, each once`},
+		{func(c *netCase) { c.cfg.Attention.Slots = []string{"job"} },
+			`attention.slots[0]: got "job", want one of [cluster global jobs queue running]`},
+		{func(c *netCase) { c.cfg.Attention.Fields = []string{"job"} },
+			`attention.fields[0]: got "job", want one of [cluster global jobs queue running]`},
 		{func(c *netCase) {
 			c.cfg.Attention.Fields, c.cfg.Attention.Slots = []string{"running"}, []string{"jobs"}
 		}, `attention.slots[0]: got "jobs", want one of attention.fields`},
-		{func(c *netCase) { c.cfg.Attention.Slots = []string{"queue"} }, `attention.slots: got "queue", want tables [rows, columns]; the shape of this field is [5 18]`},
-		{func(c *netCase) { c.cfg.Attention.Slots = []string{"running"} }, `attention.slots: got "[running]", want tables with 6 rows in all, one for each action that stands for a row; these have 4`},
-		{func(c *netCase) { c.actions = 12 }, `attention.slots: got "nothing", want the tables whose rows the actions stand for: none has as many rows as there are such actions, 11`},
-		{func(c *netCase) { c.in = tables(6, 6, 3) }, `attention.slots: got "nothing", want the tables whose rows the actions stand for: jobs, running have as many rows as there are such actions, 6`},
-		{func(c *netCase) { c.cfg.Head = "dense"; c.in = Input{{Name: "x", Shape: []int{3}}} }, `kind: got "attention", want another kind: no field of the observation is a table with rows that may be empty or an image with groups of columns`},
+		{func(c *netCase) { c.cfg.Attention.Slots = []string{"queue"} },
+			`attention.slots: got "queue", want tables [rows, columns]; the shape of this field is [5 18]`},
+		{func(c *netCase) { c.cfg.Attention.Slots = []string{"running"} },
+			`attention.slots: got "[running]", want tables with 6 rows in all, one for each action that stands for a row; these have 4`},
+		{func(c *netCase) { c.actions = 12 },
+			`attention.slots: got "nothing", want the tables whose rows the actions stand for: none has as many rows as there are such actions, 11`},
+		{func(c *netCase) { c.in = tables(6, 6, 3) },
+			`attention.slots: got "nothing", want the tables whose rows the actions stand for: jobs, running have as many rows as there are such actions, 6`},
+		{func(c *netCase) { c.cfg.Head = "dense"; c.in = Input{{Name: "x", Shape: []int{3}}} },
+			`kind: got "attention", want another kind: no field of the observation is a table with rows that may be empty or an image with groups of columns`},
 		{func(c *netCase) { c.cfg.Branches = []Branch{{Field: "jobs"}} }, `branches: got 1, want none with kind attention`},
 		{func(c *netCase) { c.cfg.Kind, c.cfg.Head = "mlp", "dense" }, `attention: got "{Width:8`},
 	} {

@@ -6,12 +6,12 @@ import (
 	"clustergym/internal/par"
 )
 
-// pieceRows is the number of rows that a network sees at a time, at most. A row's bits do not depend on the other rows, so
-// cutting a batch into pieces changes nothing.
+// pieceRows is the number of rows that a network sees at a time, at most. A row's bits do not depend on the other rows,
+// so cutting a batch into pieces changes nothing.
 const pieceRows = 64
 
-// worthWaking is the number of multiplications from which a batch is shared among workers, however few rows it has: waking
-// a goroutine costs about 20 µs.
+// worthWaking is the number of multiplications from which a batch is shared among workers, however few rows it has:
+// waking a goroutine costs about 20 µs.
 const worthWaking = 1 << 20
 
 // pieces cuts batches of any size into pieces, which up to workers goroutines run.
@@ -37,8 +37,8 @@ func (p *pieces) each(ctx context.Context, n int) error {
 // piece returns the rows of piece i.
 func (p *pieces) piece(i int) (from, to int) { return i * p.rows, min((i+1)*p.rows, p.n) }
 
-// ACBatches runs an ActorCritic over batches of any size, piece by piece on up to workers goroutines, whose number changes
-// nothing but speed. It shares the network's parameters and has its own buffers. Not safe for concurrent use.
+// ACBatches runs an ActorCritic over batches of any size, piece by piece on up to workers goroutines, whose number
+// changes nothing but speed. It shares the network's parameters and has its own buffers. Not safe for concurrent use.
 type ACBatches struct {
 	p           pieces
 	nets        []*ACForward // one for each worker
@@ -60,8 +60,8 @@ func (m *ActorCritic) Batches(workers int) *ACBatches {
 // Workers is the number of goroutines that a call may use.
 func (b *ACBatches) Workers() int { return b.p.workers }
 
-// Run fills head [n, Actions] and value [n], either of which may be nil, for n observations. Without value it leaves out the layers
-// that only values need. It allocates nothing. Its error is ctx's.
+// Run fills head [n, Actions] and value [n], either of which may be nil, for n observations. Without value it leaves
+// out the layers that only values need. It allocates nothing. Its error is ctx's.
 func (b *ACBatches) Run(ctx context.Context, obs []float32, n int, head, value []float32) error {
 	b.obs, b.head, b.value = obs, head, value
 	err := b.p.each(ctx, n)

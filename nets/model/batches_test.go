@@ -74,7 +74,8 @@ func TestWorkersShareALargeNetworksRows(t *testing.T) {
 	}
 }
 
-// Logits do not compute what only the value needs: with a critic of NaN they are the same, with a shared trunk and with two networks.
+// Logits do not compute what only the value needs: with a critic of NaN they are the same, with a shared trunk and with
+// two networks.
 func TestLogitsNeedNoCritic(t *testing.T) {
 	const in, actions, n = 5, 3, 4
 	for _, separate := range []bool{false, true} {

@@ -33,8 +33,8 @@ func benchCases() []netCase {
 	}
 }
 
-// best runs f and reports the shortest run beside the mean: the cost of the work when no other program interferes. Other programs
-// interrupt a run of more than a millisecond, so of these the time of the processor counts.
+// best runs f and reports the shortest run beside the mean: the cost of the work when no other program interferes.
+// Other programs interrupt a run of more than a millisecond, so of these the time of the processor counts.
 func best(b *testing.B, f func()) {
 	b.ReportAllocs()
 	least, used, long := time.Duration(math.MaxInt64), time.Duration(0), false
@@ -67,12 +67,13 @@ func image(h, w, channels int) (Config, Input) {
 	}}, Input{{Name: "image", Shape: []int{h, w, channels}}}
 }
 
-// attend returns a network of attention over a table of so many rows of 16 numbers, and 8 numbers without rows. The name says how
-// many rows are filled.
+// attend returns a network of attention over a table of so many rows of 16 numbers, and 8 numbers without rows. The
+// name says how many rows are filled.
 func attend(rows, filled, width, heads, feed int) netCase {
 	return netCase{
 		fmt.Sprintf("attention %dx16-%d filled %d", rows, width, filled),
-		Config{Kind: KindAttention, Activation: "relu", Head: "dense", Attention: Attention{Width: width, Heads: heads, Layers: 2, Feed: feed}},
+		Config{Kind: KindAttention, Activation: "relu", Head: "dense",
+			Attention: Attention{Width: width, Heads: heads, Layers: 2, Feed: feed}},
 		Input{{Name: "global", Shape: []int{8}}, {Name: "rows", Shape: []int{rows, 16}, Filled: 1}}, 8,
 	}
 }
@@ -80,7 +81,8 @@ func attend(rows, filled, width, heads, feed int) netCase {
 // observations are noise, with tables filled as the case's name says.
 func observations(r *rand.Rand, c netCase, n int) []float32 {
 	obs, filled := noise(r, n*c.in.Size()), 0
-	if _, err := fmt.Sscanf(c.name[strings.LastIndex(c.name, " ")+1:], "%d", &filled); err != nil || c.cfg.Kind != KindAttention {
+	if _, err := fmt.Sscanf(c.name[strings.LastIndex(c.name, " ")+1:], "%d", &filled); err != nil ||
+		c.cfg.Kind != KindAttention {
 		return obs
 	}
 	for i := range n {

@@ -16,8 +16,8 @@ type body struct {
 	alone  bool        // actions are scored from their slots alone, without the trunk
 }
 
-// slotTable is a value with one row for each slot of one table. With Config.SkipEmpty only the rows that hold something are there,
-// packed behind a row of no meaning.
+// slotTable is a value with one row for each slot of one table. With Config.SkipEmpty only the rows that hold something
+// are there, packed behind a row of no meaning.
 type slotTable struct {
 	v, rows int
 	live    int // value that lists the rows, 0 = all are there
@@ -61,7 +61,8 @@ func newBuilder(cfg Config, in Input, actions int) (*builder, error) {
 	b.faults.Add(actions > 0, "actions", actions, "at least one")
 	b.faults.Add(len(public) > 0 && public.Size() > 0, "input", fmt.Sprint(in), "fields with positive sizes")
 	for i, br := range cfg.Branches {
-		b.faults.Add(b.find(br.Field) >= 0, fmt.Sprintf("branches[%d].field", i), br.Field, fmt.Sprintf("one of %v", b.names()))
+		b.faults.Add(b.find(br.Field) >= 0, fmt.Sprintf("branches[%d].field", i), br.Field,
+			fmt.Sprintf("one of %v", b.names()))
 	}
 	b.checkBase()
 	if cfg.Head == "slots" {
@@ -94,11 +95,13 @@ func (b *builder) checkBase() {
 	}
 	shape := b.in[i].Shape
 	if len(shape) < 1 || len(shape) > 2 || shape[0] > b.actions {
-		b.faults.Add(false, "base.field", base.Field, fmt.Sprintf("a field with a row for each slot, at most the %d actions; its shape is %v", b.actions, shape))
+		b.faults.Add(false, "base.field", base.Field,
+			fmt.Sprintf("a field with a row for each slot, at most the %d actions; its shape is %v", b.actions, shape))
 		return
 	}
 	columns := b.in[i].Size() / shape[0]
-	b.faults.Add(base.Column < columns, "base.column", base.Column, fmt.Sprintf("0 to %d, a column of field %s", columns-1, base.Field))
+	b.faults.Add(base.Column < columns, "base.column", base.Column,
+		fmt.Sprintf("0 to %d, a column of field %s", columns-1, base.Field))
 }
 
 // based adds the base to the scores of actions, if there is one.
@@ -200,8 +203,8 @@ func (b *builder) concat(rows int, vs []int) int {
 	return b.value(w, &Concat{vs, rows})
 }
 
-// body adds everything below the heads. Parameter names are prefix + name. valued says whether the state's value needs the
-// trunk: without it there is no trunk if actions do not see one.
+// body adds everything below the heads. Parameter names are prefix + name. valued says whether the state's value needs
+// the trunk: without it there is no trunk if actions do not see one.
 func (b *builder) body(prefix string, valued bool) body {
 	if b.cfg.Kind == KindAttention {
 		return b.attention(prefix)
@@ -266,9 +269,9 @@ func (b *builder) body(prefix string, valued bool) body {
 	return r
 }
 
-// tables joins branches that end in slots to tables: those with as many rows, one behind the other, describe the same slots
-// side by side. If all tables together have fewer rows than there are actions that stand for slots, the last branches are
-// tables of their own. It reports a fault if the rows are not one for each such action.
+// tables joins branches that end in slots to tables: those with as many rows, one behind the other, describe the same
+// slots side by side. If all tables together have fewer rows than there are actions that stand for slots, the last
+// branches are tables of their own. It reports a fault if the rows are not one for each such action.
 func (b *builder) tables(branches []slotBranch) (tables []slotTable) {
 	if len(branches) == 0 || b.faults.Err() != nil {
 		return nil
@@ -326,8 +329,8 @@ func (b *builder) columns(from, to int) int {
 	return b.value(to-from, &Columns{0, from, to})
 }
 
-// branch adds the layers of branch i over field f, whose elements are the columns [from, to) of the observation. The result
-// has rows if it ends in slots.
+// branch adds the layers of branch i over field f, whose elements are the columns [from, to) of the observation. The
+// result has rows if it ends in slots.
 func (b *builder) branch(prefix string, i int, f Field, from, to int) (r slotBranch) {
 	br, act := b.cfg.Branches[i], b.cfg.act()
 	key := fmt.Sprintf("branches[%d]", i)
@@ -421,8 +424,8 @@ func (b *builder) convolutions(key, prefix string, convs []Conv, f Field, from, 
 	return v, h * w, true
 }
 
-// notSlots returns the fault of a branch over field f that ends in another number of positions than there are actions that
-// stand for slots.
+// notSlots returns the fault of a branch over field f that ends in another number of positions than there are actions
+// that stand for slots.
 func (b *builder) notSlots(key string, br *Branch, f Field, positions int) wrongSlots {
 	which := "actions - 1"
 	if b.cfg.Head == "each" {
@@ -433,7 +436,8 @@ func (b *builder) notSlots(key string, br *Branch, f Field, positions int) wrong
 			fmt.Sprintf("the rows and columns of one slot of field %s, [%d %d]%s", f.Name, f.Shape[0], f.Group, orGroup(f))}
 	}
 	return wrongSlots{key + ".slots", positions,
-		fmt.Sprintf("%d positions at the end, one for each slot (%s); or several tables with so many together", b.slots(), which)}
+		fmt.Sprintf("%d positions at the end, one for each slot (%s); or several tables with so many together", b.slots(),
+			which)}
 }
 
 // orGroup is the end of a fault in a kernel over field f, if it can be left out.

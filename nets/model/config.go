@@ -12,8 +12,8 @@ type Field struct {
 	Name  string
 	Shape []int
 	Group int // columns of an image that belong together, 0 = none; see Conv
-	// Filled is 1 + the column of a table [rows, columns] that is above 0 in rows that hold something and 0 in empty rows. 0 =
-	// there is none; a row of zeros is then empty.
+	// Filled is 1 + the column of a table [rows, columns] that is above 0 in rows that hold something and 0 in empty rows.
+	// 0 = there is none; a row of zeros is then empty.
 	Filled int
 	// Critic marks a field that only the value of an ActorCritic may depend on. Such fields are behind all others.
 	Critic bool
@@ -87,28 +87,30 @@ type Config struct {
 	Head string `yaml:"head"`
 	// SlotHidden is the width of the hidden layer of heads slots and each.
 	SlotHidden int `yaml:"slot_hidden"`
-	// Critic is what the trunk sees of the slots where it gives the state's value only (head each without other fields): ""
-	// for their mean and maximum, or "flat" for one number of each slot, side by side in the order of the slots. The numbers
-	// come from a small network with shared weights, of the shape of the one that scores actions. This is RLScheduler's critic;
-	// it depends on the number of slots and on their order.
+	// Critic is what the trunk sees of the slots where it gives the state's value only (head each without other fields):
+	// "" for their mean and maximum, or "flat" for one number of each slot, side by side in the order of the slots. The
+	// numbers come from a small network with shared weights, of the shape of the one that scores actions. This is
+	// RLScheduler's critic; it depends on the number of slots and on their order.
 	Critic string `yaml:"critic,omitempty"`
-	// SkipEmpty leaves rows of slots that hold nothing (Field.Filled) out of the computation: they have the score 0, and for critic
-	// flat the number 0. It is for kind cnn and head each without other fields, and there for critic flat.
+	// SkipEmpty leaves rows of slots that hold nothing (Field.Filled) out of the computation: they have the score 0, and
+	// for critic flat the number 0. It is for kind cnn and head each without other fields, and there for critic flat.
 	SkipEmpty bool `yaml:"skip_empty,omitempty"`
 	// Base, if it names a field, gives actions a fixed score that the network's own is added to.
 	Base Base `yaml:"base,omitempty"`
 }
 
-// Base is a fixed score of actions: logits, or action values, are the network's output plus it. The network's output begins
-// at 0 in every state (the last layer's weights and biases are 0), so that training begins at the policy of the base: with
-// minus the estimated run time of a job as its slot's score, at shortest job first. Silver et al. 2018, "Residual Policy
-// Learning" (arXiv 1812.06298), do so with the actions of a controller.
+// Base is a fixed score of actions: logits, or action values, are the network's output plus it. The network's output
+// begins at 0 in every state (the last layer's weights and biases are 0), so that training begins at the policy of the
+// base: with minus the estimated run time of a job as its slot's score, at shortest job first. Silver et al. 2018,
+// "Residual Policy Learning" (arXiv 1812.06298), do so with the actions of a controller.
 type Base struct {
-	// Field names an observation field whose rows are slots: [K] or [K, columns]. Action k < K begins slot k. Empty = no base.
+	// Field names an observation field whose rows are slots: [K] or [K, columns]. Action k < K begins slot k. Empty = no
+	// base.
 	Field string `yaml:"field"`
 	// Column is the column of Field that is the slots' score, from 0.
 	Column int `yaml:"column"`
-	// Scale multiplies it. A negative one prefers small numbers; the larger, the closer to the greedy choice the policy begins.
+	// Scale multiplies it. A negative one prefers small numbers; the larger, the closer to the greedy choice the policy
+	// begins.
 	Scale float64 `yaml:"scale"`
 	// Wait is the score of the actions after the slots, such as waiting. Below every slot's score they begin unlikely.
 	Wait float64 `yaml:"wait"`
@@ -147,7 +149,8 @@ func (c *Conv) grouped() bool { return c.Kernel == [2]int{} }
 
 // DefaultConfig returns the network of CleanRL's PPO: two hidden layers of 64 with tanh, actor and critic separate.
 func DefaultConfig() Config {
-	return Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh", Init: "orthogonal", Separate: true, Head: "dense", SlotHidden: 64}
+	return Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh", Init: "orthogonal", Separate: true,
+		Head: "dense", SlotHidden: 64}
 }
 
 // Bounds of a single layer: far above what is useful here, and low enough that a network's size can be counted.
@@ -166,7 +169,8 @@ func (c Config) Validate() error {
 	l.Add(c.Head == "dense" || c.slotted(), "head", c.Head, `"dense", "slots" or "each"`)
 	l.Add(c.Critic == "" || c.Critic == criticFlat, "critic", c.Critic, `"flat" or nothing`)
 	l.Add(c.Critic != criticFlat || c.Head == "each", "critic", c.Critic, `nothing, except with head "each"`)
-	l.Add(!c.SkipEmpty || c.Kind == "cnn" && c.Critic == criticFlat, "skip_empty", c.SkipEmpty, "false, except with kind cnn and critic flat")
+	l.Add(!c.SkipEmpty || c.Kind == "cnn" && c.Critic == criticFlat, "skip_empty", c.SkipEmpty,
+		"false, except with kind cnn and critic flat")
 	widths(&l, "hidden", c.Hidden)
 	l.Join("base", c.Base.validate())
 	slots := false
@@ -181,7 +185,8 @@ func (c Config) Validate() error {
 			k := fmt.Sprintf("%s.convs[%d]", key, j)
 			l.Add(v.Filters > 0 && v.Filters <= maxWidth, k+".filters", v.Filters, wantWidth)
 			if v.grouped() && j == 0 {
-				l.Add(v.Stride == [2]int{}, k+".stride", v.Stride, "nothing without a kernel: both follow the field's groups of columns")
+				l.Add(v.Stride == [2]int{}, k+".stride", v.Stride,
+					"nothing without a kernel: both follow the field's groups of columns")
 				l.Add(v.Pad == [2]int{}, k+".pad", v.Pad, "nothing without a kernel: it follows the field's groups of columns")
 				continue
 			}
@@ -202,7 +207,8 @@ func (c Config) Validate() error {
 		l.Add(len(c.Branches) == 0, "branches", len(c.Branches), "none with kind attention")
 		c.Attention.check(&l)
 	}
-	l.Add(c.Kind == KindAttention || c.Attention.IsZero(), "attention", fmt.Sprintf("%+v", c.Attention), "nothing, or kind attention")
+	l.Add(c.Kind == KindAttention || c.Attention.IsZero(), "attention", fmt.Sprintf("%+v", c.Attention),
+		"nothing, or kind attention")
 	if c.slotted() {
 		l.Add(slots || c.Kind != "cnn", "head", c.Head, `"dense", or a branch with slots: true`)
 		l.Add(c.SlotHidden > 0 && c.SlotHidden <= maxWidth, "slot_hidden", c.SlotHidden, wantWidth)
@@ -218,7 +224,8 @@ func (b Base) validate() error {
 		return l.Err()
 	}
 	l.Add(b.Column >= 0, "column", b.Column, "the number of a column, from 0")
-	l.Add(b.Scale != 0 && b.Scale >= -1e6 && b.Scale <= 1e6, "scale", b.Scale, "a number in [-1e6, 1e6], not 0; negative prefers small numbers")
+	l.Add(b.Scale != 0 && b.Scale >= -1e6 && b.Scale <= 1e6, "scale", b.Scale,
+		"a number in [-1e6, 1e6], not 0; negative prefers small numbers")
 	l.Add(b.Wait >= -1e6 && b.Wait <= 1e6, "wait", b.Wait, "a number in [-1e6, 1e6]")
 	return l.Err()
 }

@@ -10,8 +10,8 @@ import (
 // criticFlat is the value of Config.Critic whose trunk sees one number of each slot.
 const criticFlat = "flat"
 
-// flat adds one number for each slot of the tables, by a hidden layer and an output like those that score actions, and returns them
-// side by side.
+// flat adds one number for each slot of the tables, by a hidden layer and an output like those that score actions, and
+// returns them side by side.
 func (b *builder) flat(prefix string, tables []slotTable) int {
 	var all []int
 	for i, t := range tables {

@@ -10,7 +10,8 @@ import (
 
 // kernelNetwork is RLScheduler's network over slots of eight numbers.
 func kernelNetwork() Config {
-	return Config{Kind: "cnn", Hidden: []int{64, 32, 8}, Activation: "relu", Separate: true, Head: "each", SlotHidden: 8, Critic: "flat",
+	return Config{Kind: "cnn", Hidden: []int{64, 32, 8}, Activation: "relu", Separate: true, Head: "each", SlotHidden: 8,
+		Critic:   "flat",
 		Branches: []Branch{{Field: "jobs", Slots: true, Dense: []int{32, 16}}}}
 }
 
@@ -18,7 +19,8 @@ func kernelNetwork() Config {
 // 128·64+64 + 64·32+32 + 32·8+8 + 8+1 for what follows.
 func TestTheKernelNetworkHasThePublishedParameters(t *testing.T) {
 	for slots, critic := range map[int]int{128: 961 + 8256 + 2080 + 264 + 9, 5: 961 + 5*64 + 64 + 2080 + 264 + 9} {
-		m, err := NewActorCritic(kernelNetwork(), Input{{Name: "jobs", Shape: []int{slots, 8}}}, slots, rng.Stream(1, "kernel"))
+		m, err := NewActorCritic(kernelNetwork(), Input{{Name: "jobs", Shape: []int{slots, 8}}}, slots,
+			rng.Stream(1, "kernel"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +62,8 @@ func TestTheFlatCriticKnowsTheOrder(t *testing.T) {
 }
 
 func TestFlatCriticsAreRefused(t *testing.T) {
-	jobs, more := Input{{Name: "jobs", Shape: []int{4, 8}}}, Input{{Name: "jobs", Shape: []int{4, 8}}, {Name: "cluster", Shape: []int{3}}}
+	jobs, more := Input{{Name: "jobs", Shape: []int{4, 8}}},
+		Input{{Name: "jobs", Shape: []int{4, 8}}, {Name: "cluster", Shape: []int{3}}}
 	for _, c := range []struct {
 		change func(*Config)
 		in     Input
@@ -72,7 +75,8 @@ func TestFlatCriticsAreRefused(t *testing.T) {
 	} {
 		cfg := kernelNetwork()
 		c.change(&cfg)
-		if _, err := NewActorCritic(cfg, c.in, 4, rng.Stream(3, "kernel")); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewActorCritic(cfg, c.in, 4, rng.Stream(3, "kernel")); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}

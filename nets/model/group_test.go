@@ -58,13 +58,17 @@ func TestAConvolutionWithoutKernelIsTheOneOfItsGroup(t *testing.T) {
 	}
 }
 
-// The same configuration serves any size of slots, machines and queue, except where the number of slots' positions is wrong.
+// The same configuration serves any size of slots, machines and queue, except where the number of slots' positions is
+// wrong.
 func TestConvolutionsFollowTheObservation(t *testing.T) {
-	for _, c := range []struct{ k, m, machines, gpus int }{{10, 8, 8, 4}, {10, 16, 16, 8}, {4, 64, 16, 8}, {2, 1, 1, 1}, {10, 7, 3, 2}} {
-		if _, err := NewActorCritic(grouped(false), groups(c.k, c.m, c.machines, c.gpus), c.k+1, rng.Stream(3, "groups")); err != nil {
+	for _, c := range []struct{ k, m, machines, gpus int }{{10, 8, 8, 4}, {10, 16, 16, 8}, {4, 64, 16, 8}, {2, 1, 1, 1},
+		{10, 7, 3, 2}} {
+		if _, err := NewActorCritic(grouped(false), groups(c.k, c.m, c.machines, c.gpus), c.k+1,
+			rng.Stream(3, "groups")); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
-		if _, err := NewQNet(grouped(false), groups(c.k, c.m, c.machines, c.gpus), c.k+1, true, rng.Stream(3, "groups")); err != nil {
+		if _, err := NewQNet(grouped(false), groups(c.k, c.m, c.machines, c.gpus), c.k+1, true,
+			rng.Stream(3, "groups")); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -89,14 +93,17 @@ func TestAKernelThatDoesNotFitNamesWhatWould(t *testing.T) {
 	}{
 		"slots have other widths": {grouped(true), groups(10, 16, 8, 4),
 			"branches[0].convs[0].kernel: got [20 8], want the rows and columns of one slot of field queue, [20 16]; or no kernel, stride and pad"},
-		"larger than the image": {with(func(c *Config) { c.Branches[0].Convs[0].Kernel = [2]int{30, 8} }), groups(10, 8, 8, 4),
+		"larger than the image": {with(func(c *Config) { c.Branches[0].Convs[0].Kernel = [2]int{30, 8} }),
+			groups(10, 8, 8, 4),
 			"branches[0].convs[0].kernel: got [30 8], want at most the image and its padding, [20 80]; or no kernel"},
-		"no groups": {grouped(false), none, "branches[0].convs[0].kernel: got \"nothing\", want [down, across]: the columns of field queue form no groups"},
+		"no groups": {grouped(false), none,
+			"branches[0].convs[0].kernel: got \"nothing\", want [down, across]: the columns of field queue form no groups"},
 		"a stride alone": {with(func(c *Config) { c.Branches[0].Convs[0].Kernel = [2]int{} }), groups(10, 8, 8, 4),
 			"branches[0].convs[0].stride: got [20 8], want nothing without a kernel"},
 		"half a kernel": {with(func(c *Config) { c.Branches[0].Convs[0].Kernel = [2]int{20, 0} }), groups(10, 8, 8, 4),
 			"branches[0].convs[0].kernel: got [20 0], want two numbers from 1 to 1024"},
-		"a second layer without": {with(func(c *Config) { c.Branches[0].Convs = append(c.Branches[0].Convs, Conv{Filters: 2}) }), groups(10, 8, 8, 4),
+		"a second layer without": {with(
+			func(c *Config) { c.Branches[0].Convs = append(c.Branches[0].Convs, Conv{Filters: 2}) }), groups(10, 8, 8, 4),
 			"branches[0].convs[1].kernel: got [0 0], want two numbers"},
 	} {
 		_, err := NewActorCritic(c.cfg, c.in, 11, rng.Stream(3, "groups"))

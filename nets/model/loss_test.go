@@ -66,7 +66,8 @@ func tdLearner(t testing.TB, c netCase, n int, duelling bool) learner {
 		t.Fatal(err)
 	}
 	mask := maskOf(r, n, c.actions)
-	data := map[string][]float32{"obs": noise(r, n*c.in.Size()), "mask": asFloats(mask), "action": legalActions(r, mask, n, c.actions),
+	data := map[string][]float32{"obs": noise(r, n*c.in.Size()), "mask": asFloats(mask),
+		"action": legalActions(r, mask, n, c.actions),
 		"target": noise(r, n), "weight": make([]float32, n), "coef": {1, float32(n)}}
 	for i := range n {
 		data["weight"][i] = r.Float32()
@@ -75,7 +76,8 @@ func tdLearner(t testing.TB, c netCase, n int, duelling bool) learner {
 		params: q.Params(),
 		graph: func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 			v := q.Graph(b, b.Input("obs", n, c.in.Size()), b.Input("mask", n, c.actions))
-			loss, errs := op.TDLoss(v, b.Input("action", n), b.Input("target", n), b.Input("weight", n), b.Input("coef", op.TDCoefs))
+			loss, errs := op.TDLoss(v, b.Input("action", n), b.Input("target", n), b.Input("weight", n),
+				b.Input("coef", op.TDCoefs))
 			return loss, []*gorgonia.Node{errs}
 		},
 		fill: func(name string) []float32 { return data[name] },
@@ -157,7 +159,8 @@ func (l learner) machine(t testing.TB, dt tensor.Dtype) (gorgonia.VM, map[string
 }
 
 func learners(t testing.TB, c netCase, n int) map[string]learner {
-	return map[string]learner{"ppo": ppoLearner(t, c, n), "td": tdLearner(t, c, n, false), "duelling": tdLearner(t, c, n, true)}
+	return map[string]learner{"ppo": ppoLearner(t, c, n), "td": tdLearner(t, c, n, false),
+		"duelling": tdLearner(t, c, n, true)}
 }
 
 func TestGradientsEqualThoseOfGorgoniasMachineInFloat64(t *testing.T) {

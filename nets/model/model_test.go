@@ -18,20 +18,22 @@ import (
 )
 
 // jobSelect has the fields of the environment JobSelect-v1 for 10 slots.
-var jobSelect = Input{{Name: "cluster", Shape: []int{20, 32}}, {Name: "global", Shape: []int{8}}, {Name: "jobs", Shape: []int{10, 10}}, {Name: "queue", Shape: []int{20, 80}}}
+var jobSelect = Input{{Name: "cluster", Shape: []int{20, 32}}, {Name: "global", Shape: []int{8}},
+	{Name: "jobs", Shape: []int{10, 10}}, {Name: "queue", Shape: []int{20, 80}}}
 
 const jobSelectActions = 11
 
 // branches returns a network for jobSelect: an image of the cluster, and the queue and the job table slot by slot.
 // size 4 is the normal size, 1 the one for tests.
 func branches(head string, size int) Config {
-	return Config{Kind: "cnn", Hidden: []int{64 * size}, Activation: "relu", Head: head, SlotHidden: 16 * size, Branches: []Branch{
-		{Field: "queue", Slots: true, Convs: []Conv{{Filters: 8 * size, Kernel: [2]int{20, 8}, Stride: [2]int{20, 8}}}},
-		{Field: "jobs", Slots: true, Convs: []Conv{{Filters: 8 * size, Kernel: [2]int{1, 10}, Stride: [2]int{1, 10}}}},
-		{Field: "cluster", Convs: []Conv{
-			{Filters: 4 * size, Kernel: [2]int{4, 4}, Stride: [2]int{2, 2}},
-			{Filters: 8 * size, Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}}}, Dense: []int{16 * size}},
-	}}
+	return Config{Kind: "cnn", Hidden: []int{64 * size}, Activation: "relu", Head: head, SlotHidden: 16 * size,
+		Branches: []Branch{
+			{Field: "queue", Slots: true, Convs: []Conv{{Filters: 8 * size, Kernel: [2]int{20, 8}, Stride: [2]int{20, 8}}}},
+			{Field: "jobs", Slots: true, Convs: []Conv{{Filters: 8 * size, Kernel: [2]int{1, 10}, Stride: [2]int{1, 10}}}},
+			{Field: "cluster", Convs: []Conv{
+				{Filters: 4 * size, Kernel: [2]int{4, 4}, Stride: [2]int{2, 2}},
+				{Filters: 8 * size, Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}}}, Dense: []int{16 * size}},
+		}}
 }
 
 type netCase struct {
@@ -53,15 +55,18 @@ func netCases() []netCase {
 	slotsSeparate.Separate, slotsSeparate.LayerNorm = true, true
 	// Padding, several channels, dense layers in branches, slots without convolutions, a field without a branch.
 	odd := Config{Kind: "cnn", Hidden: []int{10}, Activation: "tanh", Head: "slots", SlotHidden: 7, Branches: []Branch{
-		{Field: "image", Convs: []Conv{{Filters: 3, Kernel: [2]int{3, 2}, Pad: [2]int{1, 1}}, {Filters: 2, Kernel: [2]int{2, 2}, Stride: [2]int{1, 2}}}, Dense: []int{5}},
+		{Field: "image", Convs: []Conv{{Filters: 3, Kernel: [2]int{3, 2}, Pad: [2]int{1, 1}},
+			{Filters: 2, Kernel: [2]int{2, 2}, Stride: [2]int{1, 2}}}, Dense: []int{5}},
 		{Field: "table", Slots: true, Dense: []int{6, 4}},
 		{Field: "line", Slots: true, Convs: []Conv{{Filters: 3, Kernel: [2]int{1, 2}, Stride: [2]int{1, 2}}}},
 	}}
-	oddIn := Input{{Name: "extra", Shape: []int{3}}, {Name: "image", Shape: []int{5, 4, 2}}, {Name: "line", Shape: []int{1, 6}}, {Name: "table", Shape: []int{3, 4}}}
+	oddIn := Input{{Name: "extra", Shape: []int{3}}, {Name: "image", Shape: []int{5, 4, 2}},
+		{Name: "line", Shape: []int{1, 6}}, {Name: "table", Shape: []int{3, 4}}}
 	oddDense := odd
 	oddDense.Head = "dense"
 	flat := Input{{Name: "obs", Shape: []int{9}}}
-	each := Config{Kind: "cnn", Hidden: []int{10}, Activation: "relu", Head: "each", SlotHidden: 7, Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}
+	each := Config{Kind: "cnn", Hidden: []int{10}, Activation: "relu", Head: "each", SlotHidden: 7,
+		Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}
 	kernels := each
 	kernels.Separate = true
 	rows := Input{{Name: "table", Shape: []int{4, 5}}}
@@ -73,11 +78,13 @@ func netCases() []netCase {
 	}
 	// Two tables whose rows are the actions: the jobs that can start, in a table and an image, and the gangs that run.
 	two := Config{Kind: "cnn", Hidden: []int{10}, Activation: "relu", Head: "slots", SlotHidden: 7, Branches: []Branch{
-		{Field: "jobs", Slots: true, Dense: []int{6}}, {Field: "queue", Slots: true, Convs: []Conv{{Filters: 3}}}, {Field: "running", Slots: true, Dense: []int{5}},
+		{Field: "jobs", Slots: true, Dense: []int{6}}, {Field: "queue", Slots: true, Convs: []Conv{{Filters: 3}}},
+		{Field: "running", Slots: true, Dense: []int{5}},
 	}}
 	twoSeparate := two
 	twoSeparate.Separate = true
-	twoIn := Input{{Name: "global", Shape: []int{3}}, {Name: "jobs", Shape: []int{4, 5}}, {Name: "queue", Shape: []int{3, 8}, Group: 2}, {Name: "running", Shape: []int{2, 6}}}
+	twoIn := Input{{Name: "global", Shape: []int{3}}, {Name: "jobs", Shape: []int{4, 5}},
+		{Name: "queue", Shape: []int{3, 8}, Group: 2}, {Name: "running", Shape: []int{2, 6}}}
 	twoAlone := two
 	twoAlone.Head = "each"
 	// A field that only the critic sees, behind the others.
@@ -88,19 +95,23 @@ func netCases() []netCase {
 	return append(attentionCases(), []netCase{
 		{"cnn slots based", residual(branches("slots", 1), job), jobSelect, jobSelectActions},
 		{"cnn slots separate based", residual(slotsSeparate, job), jobSelect, jobSelectActions},
-		{"mlp based", residual(mlp, Base{Field: "obs", Scale: 2}), Input{{Name: "a", Shape: []int{2}}, {Name: "obs", Shape: []int{3}}}, 4},
+		{"mlp based", residual(mlp, Base{Field: "obs", Scale: 2}),
+			Input{{Name: "a", Shape: []int{2}}, {Name: "obs", Shape: []int{3}}}, 4},
 		{"each based", residual(each, Base{Field: "table", Column: 4, Scale: 1}), rows, 4},
 		{"two tables", two, twoIn, 7}, {"two tables separate", twoSeparate, twoIn, 7},
 		{"two tables of as many rows", two, slices.Concat(twoIn[:3], Input{{Name: "running", Shape: []int{4, 6}}}), 9},
 		{"two tables each", twoAlone, twoIn, 6}, {"two tables each alone", twoAlone, twoIn[1:], 6},
-		{"mlp told", mlp, told(flat), 4}, {"mlp shared told", shared, told(flat), 4}, {"cnn told", slotsSeparate, told(jobSelect), jobSelectActions},
+		{"mlp told", mlp, told(flat), 4}, {"mlp shared told", shared, told(flat), 4},
+		{"cnn told", slotsSeparate, told(jobSelect), jobSelectActions},
 		{"cnn shared told", branches("slots", 1), told(jobSelect), jobSelectActions}, {"each told", each, told(rows), 4},
 		{"each alone", each, rows, 4}, {"each alone separate", kernels, rows, 4},
 		{"each alone flat", flatShared, rows, 4}, {"each alone flat separate", flattened, rows, 4},
 		{"each", each, Input{{Name: "extra", Shape: []int{3}}, {Name: "table", Shape: []int{4, 5}}}, 4},
 		{"mlp", mlp, flat, 4}, {"mlp shared", shared, flat, 4}, {"mlp norm", normed, flat, 4}, {"linear", none, flat, 4},
-		{"cnn dense", branches("dense", 1), jobSelect, jobSelectActions}, {"cnn slots", branches("slots", 1), jobSelect, jobSelectActions},
-		{"cnn slots separate", slotsSeparate, jobSelect, jobSelectActions}, {"odd slots", odd, oddIn, 4}, {"odd dense", oddDense, oddIn, 4},
+		{"cnn dense", branches("dense", 1), jobSelect, jobSelectActions},
+		{"cnn slots", branches("slots", 1), jobSelect, jobSelectActions},
+		{"cnn slots separate", slotsSeparate, jobSelect, jobSelectActions}, {"odd slots", odd, oddIn, 4},
+		{"odd dense", oddDense, oddIn, 4},
 	}...)
 }
 
@@ -290,7 +301,8 @@ func TestTwoTablesAreScoredRowByRow(t *testing.T) {
 	cfg := Config{Kind: "cnn", Hidden: []int{12}, Activation: "tanh", Head: "slots", SlotHidden: 7, Branches: []Branch{
 		{Field: "jobs", Slots: true, Dense: []int{6}}, {Field: "running", Slots: true, Dense: []int{5}},
 	}}
-	in := Input{{Name: "global", Shape: []int{3}}, {Name: "jobs", Shape: []int{4, 5}}, {Name: "running", Shape: []int{3, 6}}}
+	in := Input{{Name: "global", Shape: []int{3}}, {Name: "jobs", Shape: []int{4, 5}},
+		{Name: "running", Shape: []int{3, 6}}}
 	r := rng.Stream(29, "tables")
 	ac, err := NewActorCritic(cfg, in, 8, r)
 	if err != nil {
@@ -318,7 +330,8 @@ func TestTwoTablesAreScoredRowByRow(t *testing.T) {
 		after, _ := f.Run(obs, 1)
 		for i := range after {
 			if math.Abs(float64(after[i]-want[i])) > 1e-5 {
-				t.Errorf("rows %d and %d of the field at %d are swapped: logit %d is %v, want %v", x.a, x.b, x.from, i, after[i], want[i])
+				t.Errorf("rows %d and %d of the field at %d are swapped: logit %d is %v, want %v", x.a, x.b, x.from, i, after[i],
+					want[i])
 			}
 		}
 	}
@@ -340,7 +353,8 @@ func TestInitialisation(t *testing.T) {
 		}
 		return math.Sqrt(s)
 	}
-	for name, want := range map[string]float64{"policy.weight": 0.01, "value.weight": 1, "trunk.0.weight": math.Sqrt2, "queue.conv.0.weight": math.Sqrt2, "cluster.dense.0.weight": math.Sqrt2} {
+	for name, want := range map[string]float64{"policy.weight": 0.01, "value.weight": 1, "trunk.0.weight": math.Sqrt2,
+		"queue.conv.0.weight": math.Sqrt2, "cluster.dense.0.weight": math.Sqrt2} {
 		if g := gain(name); math.Abs(g-want) > 1e-5 {
 			t.Errorf("%s has gain %v, want %v", name, g, want)
 		}
@@ -432,12 +446,14 @@ func TestEveryFaultIsReported(t *testing.T) {
 		t.Error(err)
 	}
 	cfg := Config{Kind: "cnn", Hidden: []int{8, 0}, Activation: "gelu", Head: "slots", Branches: []Branch{
-		{Field: "a", Dense: []int{-1}, Convs: []Conv{{Filters: 0, Kernel: [2]int{0, 2}, Stride: [2]int{-1, 1}, Pad: [2]int{2, 2}}}}, {Field: "a"}}}
+		{Field: "a", Dense: []int{-1},
+			Convs: []Conv{{Filters: 0, Kernel: [2]int{0, 2}, Stride: [2]int{-1, 1}, Pad: [2]int{2, 2}}}}, {Field: "a"}}}
 	var keys []string
 	for _, f := range fault.All(cfg.Validate()) {
 		keys = append(keys, f.Key)
 	}
-	want := []string{"activation", "hidden[1]", "branches[0].dense[0]", "branches[0].convs[0].filters", "branches[0].convs[0].kernel",
+	want := []string{"activation", "hidden[1]", "branches[0].dense[0]", "branches[0].convs[0].filters",
+		"branches[0].convs[0].kernel",
 		"branches[0].convs[0].stride", "branches[0].convs[0].pad", "branches[1].field", "head", "slot_hidden"}
 	if !slices.Equal(keys, want) {
 		t.Errorf("faults of %v, want %v", keys, want)
@@ -460,17 +476,24 @@ func TestConfigurationsThatDoNotFitTheObservation(t *testing.T) {
 		cfg        Config
 		actions    int
 	}{
-		{"unknown field", `branches[1].field: got "job", want one of [cluster global jobs queue]`, bad(func(c *Config) { c.Branches[1].Field = "job" }), 11},
+		{"unknown field", `branches[1].field: got "job", want one of [cluster global jobs queue]`,
+			bad(func(c *Config) { c.Branches[1].Field = "job" }), 11},
 		{"slots and actions", "branches[0].slots: got 10, want 11 positions", branches("slots", 1), 12},
-		{"kernel too large", "branches[2].convs[1].kernel", bad(func(c *Config) { c.Branches[2].Convs[1].Kernel = [2]int{12, 3} }), 11},
+		{"kernel too large", "branches[2].convs[1].kernel",
+			bad(func(c *Config) { c.Branches[2].Convs[1].Kernel = [2]int{12, 3} }), 11},
 		{"not an image", "branches[2].field", bad(func(c *Config) { c.Branches[2].Field = "global" }), 11},
 		{"no actions", "actions: got 0", branches("dense", 1), 0},
-		{"each and actions", "branches[0].slots: got 10, want 11 positions at the end, one for each slot (actions)", branches("each", 1), 11},
+		{"each and actions", "branches[0].slots: got 10, want 11 positions at the end, one for each slot (actions)",
+			branches("each", 1), 11},
 		{"only wait", "actions: got 1", branches("slots", 1), 1},
 		{"bad by itself", "kind", Config{}, 3},
-		{"unknown base", `base.field: got "job", want one of [cluster global jobs queue]`, bad(func(c *Config) { c.Base = Base{Field: "job", Scale: 1} }), 11},
-		{"base of no slots", "base.field: got \"queue\", want a field with a row for each slot, at most the 11 actions; its shape is [20 80]", bad(func(c *Config) { c.Base = Base{Field: "queue", Scale: 1} }), 11},
-		{"base of no column", "base.column: got 10, want 0 to 9", bad(func(c *Config) { c.Base = Base{Field: "jobs", Column: 10, Scale: 1} }), 11},
+		{"unknown base", `base.field: got "job", want one of [cluster global jobs queue]`,
+			bad(func(c *Config) { c.Base = Base{Field: "job", Scale: 1} }), 11},
+		{"base of no slots",
+			"base.field: got \"queue\", want a field with a row for each slot, at most the 11 actions; its shape is [20 80]",
+			bad(func(c *Config) { c.Base = Base{Field: "queue", Scale: 1} }), 11},
+		{"base of no column", "base.column: got 10, want 0 to 9",
+			bad(func(c *Config) { c.Base = Base{Field: "jobs", Column: 10, Scale: 1} }), 11},
 		{"base without scale", "base.scale: got 0", bad(func(c *Config) { c.Base = Base{Field: "jobs"} }), 11},
 		{"base without field", "base.field: got \"\"", bad(func(c *Config) { c.Base = Base{Scale: 1} }), 11},
 	} {
@@ -492,7 +515,8 @@ func TestConfigurationsThatDoNotFitTheObservation(t *testing.T) {
 // With head each an action's value depends neither on the contents of the other slots nor on their number, so weights
 // learnt with few slots can be used with many.
 func TestHeadEachScoresEverySlotForItself(t *testing.T) {
-	cfg := Config{Kind: "cnn", Hidden: []int{12}, Activation: "relu", Head: "each", SlotHidden: 8, Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}
+	cfg := Config{Kind: "cnn", Hidden: []int{12}, Activation: "relu", Head: "each", SlotHidden: 8,
+		Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}
 	in := func(slots int) Input {
 		return Input{{Name: "table", Shape: []int{slots, 5}}, {Name: "task", Shape: []int{3}}}
 	}
@@ -524,8 +548,8 @@ func TestHeadEachScoresEverySlotForItself(t *testing.T) {
 	}
 }
 
-// With head each and nothing but the slots, an action's logit depends on its slot alone, and the value on all slots but not
-// on their order.
+// With head each and nothing but the slots, an action's logit depends on its slot alone, and the value on all slots but
+// not on their order.
 func TestHeadEachOverSlotsAlone(t *testing.T) {
 	const slots, width = 4, 5
 	for _, separate := range []bool{false, true} {
@@ -549,7 +573,8 @@ func TestHeadEachOverSlotsAlone(t *testing.T) {
 		}
 		changed, changedValue := run(other)
 		if changedValue == value || changed[0] == logits[0] {
-			t.Errorf("separate %v: with another job in slot 0 the value is %v and was %v, its logit is %v and was %v", separate, changedValue, value, changed[0], logits[0])
+			t.Errorf("separate %v: with another job in slot 0 the value is %v and was %v, its logit is %v and was %v", separate,
+				changedValue, value, changed[0], logits[0])
 		}
 		sameBits(t, "logits of the other slots", changed[1:], logits[1:])
 		turned := append(slices.Clone(obs[width:]), obs[:width]...) // every slot moves up by one
@@ -561,11 +586,14 @@ func TestHeadEachOverSlotsAlone(t *testing.T) {
 	}
 	// Action values without a duelling head need no trunk at all: the kernel's three layers are all there is.
 	q, err := NewQNet(Config{Kind: "cnn", Hidden: []int{12}, Activation: "relu", Head: "each", SlotHidden: 8,
-		Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}}, Input{{Name: "table", Shape: []int{slots, width}}}, slots, false, rng.Stream(5, "each alone"))
+		Branches: []Branch{{Field: "table", Slots: true, Dense: []int{6}}}},
+		Input{{Name: "table", Shape: []int{slots, width}}}, slots, false, rng.Stream(5, "each alone"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := names(q.Params().Views), []string{"table.dense.0.weight", "table.dense.0.bias", "q.slot.weight", "q.slot.bias", "q.each.weight", "q.each.bias"}; !slices.Equal(got, want) {
+	if got, want := names(q.Params().Views),
+		[]string{"table.dense.0.weight", "table.dense.0.bias", "q.slot.weight", "q.slot.bias", "q.each.weight",
+			"q.each.bias"}; !slices.Equal(got, want) {
 		t.Errorf("parameters %v, want %v", got, want)
 	}
 }
@@ -659,13 +687,15 @@ func TestOnlyTheCriticSeesWhatIsForCritics(t *testing.T) {
 		t.Errorf("%d cases", seen)
 	}
 	mixed := Input{{Name: "truth", Shape: []int{2}, Critic: true}, {Name: "obs", Shape: []int{3}}}
-	if _, err := NewActorCritic(DefaultConfig(), mixed, 2, rng.Stream(1, "x")); err == nil || !strings.Contains(err.Error(), "behind all others") {
+	if _, err := NewActorCritic(DefaultConfig(), mixed, 2, rng.Stream(1, "x")); err == nil ||
+		!strings.Contains(err.Error(), "behind all others") {
 		t.Errorf("a field for critics in front: %v", err)
 	}
 	hidden := branches("slots", 1)
 	hidden.Branches = append(hidden.Branches, Branch{Field: "truth"})
 	in := append(slices.Clone(jobSelect), Field{Name: "truth", Shape: []int{5}, Critic: true})
-	if _, err := NewActorCritic(hidden, in, jobSelectActions, rng.Stream(1, "x")); err == nil || !strings.Contains(err.Error(), `branches[3].field: got "truth"`) {
+	if _, err := NewActorCritic(hidden, in, jobSelectActions, rng.Stream(1, "x")); err == nil ||
+		!strings.Contains(err.Error(), `branches[3].field: got "truth"`) {
 		t.Errorf("a branch over a field for critics: %v", err)
 	}
 }

@@ -39,8 +39,8 @@ func (p *plan) value(width int, l Layer) int {
 	return len(p.layers)
 }
 
-// share makes a forward pass keep value v in the memory of the earlier value at, which no layer after v reads as itself. It is
-// at least as wide.
+// share makes a forward pass keep value v in the memory of the earlier value at, which no layer after v reads as
+// itself. It is at least as wide.
 func (p *plan) share(v, at int) {
 	if p.home == nil {
 		p.home = map[int]int{}
@@ -124,7 +124,8 @@ func (f *forward) rows(live, n, rows int) int {
 // run computes all values for n observations.
 func (f *forward) run(obs []float32, n int) { f.upTo(len(f.p.layers), obs, n) }
 
-// upTo computes the values up to number last for n observations. Value 0 is the observation, and every layer computes the next one.
+// upTo computes the values up to number last for n observations. Value 0 is the observation, and every layer computes
+// the next one.
 func (f *forward) upTo(last int, obs []float32, n int) {
 	if n < 0 || n > f.max || len(obs) < n*f.p.width[0] {
 		panic(fmt.Sprintf("model: %d rows in %d numbers; at most %d rows of %d", n, len(obs), f.max, f.p.width[0]))

@@ -63,7 +63,8 @@ func (m *QNet) Actions() int { return m.actions }
 // Forward returns a runner for up to maxRows observations at a time. It shares the parameters and has its own
 // buffers, so each goroutine needs one.
 func (m *QNet) Forward(maxRows int) *QForward {
-	return &QForward{f: newForward(m.p, maxRows), q: m.p.out[0], actions: m.actions, mask: make([]float32, maxRows*m.actions)}
+	return &QForward{f: newForward(m.p, maxRows), q: m.p.out[0], actions: m.actions,
+		mask: make([]float32, maxRows*m.actions)}
 }
 
 // Graph adds the network over obs [N, input] to b. mask [N, actions] is 1 for legal actions; the mean of a duelling

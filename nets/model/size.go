@@ -34,8 +34,8 @@ func QNetSize(cfg Config, in Input, actions int, duelling bool) (Size, error) {
 	return b.size(), nil
 }
 
-// Roughly how many numbers a graph keeps for each value of a network: the values before and after the activation, and the
-// gradients of both; for layers of attention the values alone and some gradients.
+// Roughly how many numbers a graph keeps for each value of a network: the values before and after the activation, and
+// the gradients of both; for layers of attention the values alone and some gradients.
 const (
 	graphValues = 4
 	graphLive   = 1.5

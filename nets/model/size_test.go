@@ -9,7 +9,8 @@ func TestSizesAreThoseOfTheNetworks(t *testing.T) {
 	in := Input{{Name: "image", Shape: []int{12, 10}}, {Name: "rest", Shape: []int{7}}}
 	cnn := Config{Kind: "cnn", Hidden: []int{32, 16}, Activation: "relu", LayerNorm: true, Separate: true, Head: "dense",
 		Branches: []Branch{{Field: "image", Convs: []Conv{{Filters: 4, Kernel: [2]int{3, 3}}}, Dense: []int{20}}}}
-	rows := Config{Kind: KindAttention, Activation: "relu", Head: "dense", Separate: true, Attention: Attention{Width: 8, Heads: 2, Layers: 2, Feed: 12}}
+	rows := Config{Kind: KindAttention, Activation: "relu", Head: "dense", Separate: true,
+		Attention: Attention{Width: 8, Heads: 2, Layers: 2, Feed: 12}}
 	in[0].Group = 5
 	for _, cfg := range []Config{DefaultConfig(), cnn, rows} {
 		r := rand.New(rand.NewPCG(1, 2))

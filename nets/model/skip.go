@@ -5,9 +5,9 @@ import (
 	"clustergym/nets/op"
 )
 
-// packed adds the rows of field f, the columns [from, to) of the observation, that hold something. Actor and critic share the list
-// of them. The rows of a sequence begin with one that is always there (kernel.ListLive), here a copy of the first slot that nobody
-// reads.
+// packed adds the rows of field f, the columns [from, to) of the observation, that hold something. Actor and critic
+// share the list of them. The rows of a sequence begin with one that is always there (kernel.ListLive), here a copy of
+// the first slot that nobody reads.
 func (b *builder) packed(f Field, from, to int) slotTable {
 	rows, columns := f.Shape[0], f.Shape[1]
 	t := 1 + rows

@@ -14,7 +14,8 @@ import (
 	"clustergym/nets/tape"
 )
 
-// queues returns n observations of slots of eight numbers, of which any number is empty. The last column says which are not.
+// queues returns n observations of slots of eight numbers, of which any number is empty. The last column says which are
+// not.
 func queues(seed uint64, n, slots int) []float32 {
 	r := rng.Stream(seed, "queues")
 	obs := noise(r, n*slots*8)
@@ -27,8 +28,8 @@ func queues(seed uint64, n, slots int) []float32 {
 	return obs
 }
 
-// With and without empty rows a network has the same parameters and gives the same logits of slots that hold something, bit for bit;
-// empty ones have 0. The value does not depend on what stands in empty rows.
+// With and without empty rows a network has the same parameters and gives the same logits of slots that hold something,
+// bit for bit; empty ones have 0. The value does not depend on what stands in empty rows.
 func TestSkippedRowsChangeNothingElse(t *testing.T) {
 	const slots, n = 6, 40
 	seed := testseed.Or(5)
@@ -124,7 +125,8 @@ func TestGradientsOfSkippedRows(t *testing.T) {
 			p[k] = x - h
 			down := loss()
 			p[k] = x
-			if want := (up - down) / (2 * h); grad[k]-want > 1e-5*(1+max(want, -want)) || want-grad[k] > 1e-5*(1+max(want, -want)) {
+			if want := (up - down) / (2 * h); grad[k]-want > 1e-5*(1+max(want, -want)) ||
+				want-grad[k] > 1e-5*(1+max(want, -want)) {
 				t.Errorf("%s[%d]: gradient %v, difference %v", v.Name, k, grad[k], want)
 			}
 		}
@@ -139,13 +141,16 @@ func TestSkippedRowsAreRefused(t *testing.T) {
 		want   string
 	}{
 		{func(c *Config) { c.Critic = "" }, jobs, `skip_empty: got true, want false, except with kind cnn and critic flat`},
-		{func(*Config) {}, Input{{Name: "jobs", Shape: []int{4, 8}}, {Name: "cluster", Shape: []int{3}}}, `want false: slots are not the rows of one table, the only field`},
-		{func(*Config) {}, Input{{Name: "jobs", Shape: []int{4, 4, 2}}}, `want false: slots are not the rows of one table, the only field`},
+		{func(*Config) {}, Input{{Name: "jobs", Shape: []int{4, 8}}, {Name: "cluster", Shape: []int{3}}},
+			`want false: slots are not the rows of one table, the only field`},
+		{func(*Config) {}, Input{{Name: "jobs", Shape: []int{4, 4, 2}}},
+			`want false: slots are not the rows of one table, the only field`},
 	} {
 		cfg := kernelNetwork()
 		cfg.SkipEmpty = true
 		c.change(&cfg)
-		if _, err := NewActorCritic(cfg, c.in, 4, rng.Stream(3, "kernel")); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewActorCritic(cfg, c.in, 4, rng.Stream(3, "kernel")); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}

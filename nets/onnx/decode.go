@@ -27,8 +27,8 @@ func refuse(format string, args ...any) {
 // mostNames bounds every list of nodes, tensors, values and names: far more than networks for inference have.
 const mostNames = 1 << 20
 
-// Decode reads a model. The result shares nothing with b. It takes about as much memory, and up to some ten times as much where the
-// format packs whole numbers. An error is one sentence and names the part of the model that is wrong.
+// Decode reads a model. The result shares nothing with b. It takes about as much memory, and up to some ten times as
+// much where the format packs whole numbers. An error is one sentence and names the part of the model that is wrong.
 func Decode(b []byte) (m *Model, err error) {
 	defer func() {
 		switch r := recover().(type) {

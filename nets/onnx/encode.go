@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Encode writes a model. Equal models give equal bytes. Of attributes whose kind has no value here only name and kind are written.
-// Tensors whose elements do not fit their shapes are a bug of the caller and panic.
+// Encode writes a model. Equal models give equal bytes. Of attributes whose kind has no value here only name and kind
+// are written. Tensors whose elements do not fit their shapes are a bug of the caller and panic.
 func (m *Model) Encode() []byte {
 	var b []byte
 	b = number(b, 1, m.IR)

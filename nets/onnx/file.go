@@ -7,7 +7,8 @@ import (
 	"clustergym/internal/ordinary"
 )
 
-// MostBytes is the size of the largest file that ReadFile reads: a hundred times the largest policy that one would play here.
+// MostBytes is the size of the largest file that ReadFile reads: a hundred times the largest policy that one would play
+// here.
 const MostBytes = 512 << 20
 
 // ReadFile reads the model in a file.

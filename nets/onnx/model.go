@@ -112,7 +112,8 @@ const (
 )
 
 var typeNames = map[Type]string{
-	0: "undefined", 1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
+	0: "undefined", 1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string",
+	9:  "bool",
 	10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
 }
 
@@ -136,8 +137,8 @@ func (t Type) size() int {
 	return 0
 }
 
-// Tensor is a constant: its elements are in the one of the slices that its type says, Floats for Float32, Doubles for Float64, Ints
-// for all others, with 0 and 1 for Bool.
+// Tensor is a constant: its elements are in the one of the slices that its type says, Floats for Float32, Doubles for
+// Float64, Ints for all others, with 0 and 1 for Bool.
 type Tensor struct {
 	Name    string
 	Type    Type

@@ -22,7 +22,8 @@ func small() *Model {
 			Nodes: []Node{{
 				Op: "Gemm", Name: "n", Inputs: []string{"x", "w", ""}, Outputs: []string{"y"}, Domain: "other",
 				Attributes: []Attribute{
-					{Name: "f", Kind: KindFloat, Float: -0.5}, {Name: "i", Kind: KindInt, Int: -3}, {Name: "s", Kind: KindString, Text: "é"},
+					{Name: "f", Kind: KindFloat, Float: -0.5}, {Name: "i", Kind: KindInt, Int: -3},
+					{Name: "s", Kind: KindString, Text: "é"},
 					{Name: "t", Kind: KindTensor, Tensor: &Tensor{Type: Int32, Shape: []int{2}, Ints: []int64{-1, 1 << 30}}},
 					{Name: "fs", Kind: KindFloats, Floats: []float32{1, 2}}, {Name: "is", Kind: KindInts, Ints: []int64{1, -1}},
 					{Name: "ss", Kind: KindStrings, Strings: []string{"a", ""}},
@@ -76,10 +77,14 @@ func TestNumbersInOtherFieldsThanRawData(t *testing.T) {
 		b    []byte
 		want Tensor
 	}{
-		"packed int64":  {within(number(number(nil, 1, 2), 2, 7), 7, []byte{5, 6}), Tensor{Type: Int64, Shape: []int{2}, Ints: []int64{5, 6}}},
-		"single int64":  {number(number(number(number(nil, 1, 2), 2, 7), 7, 5), 7, 6), Tensor{Type: Int64, Shape: []int{2}, Ints: []int64{5, 6}}},
-		"bool as int32": {within(number(number(nil, 1, 2), 2, 9), 5, []byte{1, 0}), Tensor{Type: Bool, Shape: []int{2}, Ints: []int64{1, 0}}},
-		"packed shape":  {within(number(within(nil, 1, []byte{1, 2}), 2, 7), 7, []byte{5, 6}), Tensor{Type: Int64, Shape: []int{1, 2}, Ints: []int64{5, 6}}},
+		"packed int64": {within(number(number(nil, 1, 2), 2, 7), 7, []byte{5, 6}),
+			Tensor{Type: Int64, Shape: []int{2}, Ints: []int64{5, 6}}},
+		"single int64": {number(number(number(number(nil, 1, 2), 2, 7), 7, 5), 7, 6),
+			Tensor{Type: Int64, Shape: []int{2}, Ints: []int64{5, 6}}},
+		"bool as int32": {within(number(number(nil, 1, 2), 2, 9), 5, []byte{1, 0}),
+			Tensor{Type: Bool, Shape: []int{2}, Ints: []int64{1, 0}}},
+		"packed shape": {within(number(within(nil, 1, []byte{1, 2}), 2, 7), 7, []byte{5, 6}),
+			Tensor{Type: Int64, Shape: []int{1, 2}, Ints: []int64{5, 6}}},
 	} {
 		m, err := Decode(tensor(c.b))
 		if err != nil {
@@ -99,7 +104,8 @@ func TestEveryTruncationIsOneSentence(t *testing.T) {
 		if err == nil {
 			continue // the end of a field is no fault by itself: metadata and opsets stand behind the graph
 		}
-		if m != nil || !errors.Is(err, ErrFormat) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "no ONNX model: ") {
+		if m != nil || !errors.Is(err, ErrFormat) || strings.Contains(err.Error(), "\n") ||
+			!strings.HasPrefix(err.Error(), "no ONNX model: ") {
 			t.Fatalf("after %d bytes: %v, %v", n, m, err)
 		}
 	}
@@ -118,18 +124,24 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		"nothing":       {nil, "there is no graph in it"},
-		"text":          {[]byte("submit_time,duration\n"), "truncated or damaged"},
-		"no opset":      {change(func(m *Model) { m.Opset = 0 }), "names no version of the standard operators"},
-		"old format":    {change(func(m *Model) { m.IR = 2 }), "IR version 2"},
-		"half floats":   {withTensor(text(number(number(nil, 1, 1), 2, 10), 8, "h")), `tensor "h" has elements of type float16`},
-		"external data": {withTensor(text(number(number(number(nil, 1, 1), 2, 1), 14, 1), 8, "e")), `tensor "e": its data lie in another file`},
-		"short data":    {withTensor(within(text(number(number(nil, 1, 3), 2, 1), 8, "s"), 9, make([]byte, 8))), `tensor "s" of type float32 and shape [3] has 8 bytes`},
-		"no dimension":  {withTensor(text(number(number(nil, 1, -1), 2, 1), 8, "m")), `tensor "m" has a dimension of -1, want 0 to 2147483647`},
-		"dimensions":    {withTensor(text(number(within(nil, 1, make([]byte, 17)), 2, 1), 8, "n")), `tensor "n" has 17 dimensions, want at most 16`},
-		"huge shape":    {withTensor(text(number(number(number(nil, 1, 1<<31-1), 1, 1<<31-1), 2, 1), 8, "w")), `tensor "w" of shape [2147483647 2147483647] has 0 elements`},
-		"wrong kind":    {number(number(nil, 1, 8), 7, 1), "a field has another kind"},
-		"sparse":        {within(within(number(nil, 1, 8), 7, within(nil, 15, nil)), 8, opset("", 17)), "sparse tensors"},
+		"nothing":    {nil, "there is no graph in it"},
+		"text":       {[]byte("submit_time,duration\n"), "truncated or damaged"},
+		"no opset":   {change(func(m *Model) { m.Opset = 0 }), "names no version of the standard operators"},
+		"old format": {change(func(m *Model) { m.IR = 2 }), "IR version 2"},
+		"half floats": {withTensor(text(number(number(nil, 1, 1), 2, 10), 8, "h")),
+			`tensor "h" has elements of type float16`},
+		"external data": {withTensor(text(number(number(number(nil, 1, 1), 2, 1), 14, 1), 8, "e")),
+			`tensor "e": its data lie in another file`},
+		"short data": {withTensor(within(text(number(number(nil, 1, 3), 2, 1), 8, "s"), 9, make([]byte, 8))),
+			`tensor "s" of type float32 and shape [3] has 8 bytes`},
+		"no dimension": {withTensor(text(number(number(nil, 1, -1), 2, 1), 8, "m")),
+			`tensor "m" has a dimension of -1, want 0 to 2147483647`},
+		"dimensions": {withTensor(text(number(within(nil, 1, make([]byte, 17)), 2, 1), 8, "n")),
+			`tensor "n" has 17 dimensions, want at most 16`},
+		"huge shape": {withTensor(text(number(number(number(nil, 1, 1<<31-1), 1, 1<<31-1), 2, 1), 8, "w")),
+			`tensor "w" of shape [2147483647 2147483647] has 0 elements`},
+		"wrong kind": {number(number(nil, 1, 8), 7, 1), "a field has another kind"},
+		"sparse":     {within(within(number(nil, 1, 8), 7, within(nil, 15, nil)), 8, opset("", 17)), "sparse tensors"},
 	} {
 		_, err := Decode(c.b)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -148,7 +160,8 @@ func TestLargeFilesAreNotRead(t *testing.T) {
 	if err := errors.Join(f.Truncate(2<<30), f.Close()); err != nil { // without data on the disk
 		t.Skip(err)
 	}
-	if _, err := ReadFile(name); err == nil || !strings.Contains(err.Error(), "it has 2147483648 bytes, want at most 536870912") {
+	if _, err := ReadFile(name); err == nil ||
+		!strings.Contains(err.Error(), "it has 2147483648 bytes, want at most 536870912") {
 		t.Error(err)
 	}
 	if _, err := ReadFile(t.TempDir()); err == nil {

@@ -126,7 +126,8 @@ func runMax[T kernel.Float](out []T, in [][]T, _ []T) {
 
 // where is x where a >= b if first is true, or where a < b if it is false, and 0 elsewhere.
 func where(a, b, x *gorgonia.Node, first bool) *gorgonia.Node {
-	return apply(spec{name: fmt.Sprintf("where %v", first), out: x.Shape()}, runWhere[float32](first), runWhere[float64](first), a, b, x)
+	return apply(spec{name: fmt.Sprintf("where %v", first), out: x.Shape()}, runWhere[float32](first),
+		runWhere[float64](first), a, b, x)
 }
 
 func runWhere[T kernel.Float](first bool) runFunc[T] {
@@ -279,7 +280,8 @@ func runSpread[T kernel.Float](n int) runFunc[T] {
 
 // element is x[i] of a vector, in shape [1]. It has no gradient.
 func element(x *gorgonia.Node, i int) *gorgonia.Node {
-	return apply(spec{name: fmt.Sprintf("element %d", i), out: tensor.Shape{1}}, runElement[float32](i), runElement[float64](i), x)
+	return apply(spec{name: fmt.Sprintf("element %d", i), out: tensor.Shape{1}}, runElement[float32](i),
+		runElement[float64](i), x)
 }
 
 func runElement[T kernel.Float](i int) runFunc[T] {

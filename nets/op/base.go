@@ -8,18 +8,19 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// Base is a fixed score of actions that a network adds its own to: action k < Slots has Scale times element From+k·Stride of
-// the observation, the actions after them have Rest.
+// Base is a fixed score of actions that a network adds its own to: action k < Slots has Scale times element
+// From+k·Stride of the observation, the actions after them have Rest.
 type Base struct {
 	From, Stride, Slots int
 	Scale, Rest         float64
 }
 
-// AddBase is x + the base scores for x [N, A] and observations [N, D]. The gradient passes to x as it is; the base has no
-// parameters, and none reaches the observations.
+// AddBase is x + the base scores for x [N, A] and observations [N, D]. The gradient passes to x as it is; the base has
+// no parameters, and none reaches the observations.
 func AddBase(x, obs *gorgonia.Node, b Base) *gorgonia.Node {
 	xs, os := shape("addbase", x, 2), shape("addbase", obs, 2)
-	need(xs[0] == os[0] && b.Slots >= 1 && b.Slots <= xs[1] && b.From >= 0 && b.Stride >= 1 && b.From+(b.Slots-1)*b.Stride < os[1],
+	need(xs[0] == os[0] && b.Slots >= 1 && b.Slots <= xs[1] && b.From >= 0 && b.Stride >= 1 &&
+		b.From+(b.Slots-1)*b.Stride < os[1],
 		"addbase: %v over observations %v to %v", b, os, xs)
 	n, a, d := xs[0], xs[1], os[1]
 	return apply(spec{

@@ -16,7 +16,8 @@ type Geometry struct {
 
 // Conv returns the geometry over images of h rows, w columns and c channels.
 func (g Geometry) Conv(h, w, c int) kernel.Conv {
-	return kernel.Conv{H: h, W: w, C: c, KH: g.Kernel[0], KW: g.Kernel[1], SH: max(g.Stride[0], 1), SW: max(g.Stride[1], 1),
+	return kernel.Conv{H: h, W: w, C: c, KH: g.Kernel[0], KW: g.Kernel[1], SH: max(g.Stride[0], 1),
+		SW: max(g.Stride[1], 1),
 		PH: g.Pad[0], PW: g.Pad[1]}
 }
 
@@ -42,7 +43,8 @@ func conv(x, w, b *gorgonia.Node, g kernel.Conv, from int, act Act) *gorgonia.No
 	if err := g.Check(); err != nil {
 		panic(err)
 	}
-	need(ws[0] == g.KH && ws[1] == g.KW && ws[2] == g.C, "conv: filters %q have shape %v, want [%d %d %d F]", w.Name(), ws, g.KH, g.KW, g.C)
+	need(ws[0] == g.KH && ws[1] == g.KW && ws[2] == g.C, "conv: filters %q have shape %v, want [%d %d %d F]", w.Name(), ws,
+		g.KH, g.KW, g.C)
 	n, filters, room := x.Shape()[0], ws[3], g.Scratch(ws[3])
 	in := []*gorgonia.Node{x, w}
 	if b != nil {

@@ -54,7 +54,8 @@ func Precisions[T kernel.Float](dst, logStd []T) {
 }
 
 // NormalLogProb returns the logarithm of the density of x under independent normal distributions with the given means,
-// logarithms of deviations and Precisions, summed in order. It is not inlined, so acting and learning get the same bits.
+// logarithms of deviations and Precisions, summed in order. It is not inlined, so acting and learning get the same
+// bits.
 //
 //go:noinline
 func NormalLogProb[T kernel.Float](x, mean, logStd, precision []T) T {

@@ -120,7 +120,8 @@ var gradCases = []gradCase{
 	}},
 	{"arithmetic", func(e *env) *gorgonia.Node {
 		a, b := e.param("a", 4, 3), e.param("b", 4, 3)
-		return op.Div(op.Add(op.Mul(a, b), op.Exp(op.Affine(a, 0.5, -1))), e.input("by", func(i int) float64 { return float64(i + 2) }, 4, 3))
+		return op.Div(op.Add(op.Mul(a, b), op.Exp(op.Affine(a, 0.5, -1))),
+			e.input("by", func(i int) float64 { return float64(i + 2) }, 4, 3))
 	}},
 	{"arithmetic with rows and numbers", func(e *env) *gorgonia.Node {
 		a, row, one := e.param("a", 4, 3), e.param("row", 3), e.param("one", 1)
@@ -144,7 +145,8 @@ var gradCases = []gradCase{
 	}},
 	{"base", func(e *env) *gorgonia.Node {
 		obs := e.input("obs", cell, 4, 9)
-		return op.Activate(op.AddBase(e.param("x", 4, 4), obs, op.Base{From: 2, Stride: 3, Slots: 3, Scale: -2, Rest: 0.5}), op.Tanh)
+		return op.Activate(op.AddBase(e.param("x", 4, 4), obs, op.Base{From: 2, Stride: 3, Slots: 3, Scale: -2, Rest: 0.5}),
+			op.Tanh)
 	}},
 	{"mean rows", func(e *env) *gorgonia.Node { return op.MeanRows(e.param("x", 6, 4), 3) }},
 	{"max rows", func(e *env) *gorgonia.Node { return op.MaxRows(e.param("x", 6, 4), 3) }},
@@ -152,7 +154,8 @@ var gradCases = []gradCase{
 	{"masked log-softmax", func(e *env) *gorgonia.Node {
 		m := e.input("mask", mask, 4, 6)
 		// Gather legal entries only: an illegal one is about -1e8 and drowns the differences.
-		return op.Gather(op.MaskedLogSoftmax(e.param("x", 4, 6), m), e.input("k", func(i int) float64 { return []float64{0, 2, 2, 0}[i] }, 4))
+		return op.Gather(op.MaskedLogSoftmax(e.param("x", 4, 6), m),
+			e.input("k", func(i int) float64 { return []float64{0, 2, 2, 0}[i] }, 4))
 	}},
 	{"entropy", func(e *env) *gorgonia.Node {
 		return op.Entropy(op.MaskedLogSoftmax(e.param("x", 4, 6), nil), nil)

@@ -22,13 +22,14 @@ type KL struct {
 }
 
 // KLLoss is sum(Weight·KL(old ‖ new))/Divisor, the divergence of the policy from an old one, which trust regions bound
-// (Schulman et al. 2015, arXiv 1502.05477, equation 14), in closed form, and differentiable with respect to the new one:
+// (Schulman et al. 2015, arXiv 1502.05477, equation 14), in closed form, and differentiable with respect to the new
+// one:
 //
 //	factors  Σ p_old·(log p_old − log p),                       d/d logit = p − p_old
 //	numbers  log(s/s_old) + (s_old² + (m_old−m)²)/(2s²) − 1/2,  d/dm = (m−m_old)/s²,  d/d log s = 1 − (s_old² + (m_old−m)²)/s²
 //
-// At the old policy it is 0 with gradient 0, and its Hessian is the Fisher information: a difference of its gradients is
-// the product of that with a vector.
+// At the old policy it is 0 with gradient 0, and its Hessian is the Fisher information: a difference of its gradients
+// is the product of that with a vector.
 func KLLoss(x KL) *gorgonia.Node {
 	d := x.Dist
 	hs := shape("kl", x.Head, 2)
@@ -54,7 +55,8 @@ func KLLoss(x KL) *gorgonia.Node {
 		in = append(in, x.LogStd, x.OldLogStd)
 	}
 	// All at once: the loss, then its gradients by head and deviations.
-	all := apply(spec{name: fmt.Sprintf("kl %v", d), out: tensor.Shape{1 + n*d.Head() + d.Dims}, scratch: 4*n*d.Logits() + 2*d.Dims},
+	all := apply(spec{name: fmt.Sprintf("kl %v", d), out: tensor.Shape{1 + n*d.Head() + d.Dims},
+		scratch: 4*n*d.Logits() + 2*d.Dims},
 		runKL[float32](k), runKL[float64](k), in...)
 	of := []*gorgonia.Node{x.Head}
 	from, shapes := []int{1}, []tensor.Shape{{n, d.Head()}}

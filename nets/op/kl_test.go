@@ -18,7 +18,8 @@ func klProgram(t *testing.T, d op.Distribution) *tape.Program {
 	p := program(t, func(e *env) (*gorgonia.Node, []*gorgonia.Node) {
 		x := op.KL{
 			Dist: d, Head: e.param("head", n, d.Head()), OldHead: e.input("old", cell, n, d.Head()),
-			Weight: e.input("weight", func(i int) float64 { return float64(1 - i%2) }, n), Divisor: e.input("divisor", func(int) float64 { return 2 }, 1),
+			Weight:  e.input("weight", func(i int) float64 { return float64(1 - i%2) }, n),
+			Divisor: e.input("divisor", func(int) float64 { return 2 }, 1),
 		}
 		if len(d.Sizes) > 0 {
 			x.Mask = e.input("mask", func(i int) float64 {

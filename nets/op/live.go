@@ -9,11 +9,11 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// The operations in this file compute only the live rows of sequences, which are packed (nets/kernel, live.go): live [N, 1+T] says
-// which they are, and a packed value [N·T, H] has no meaning below its live rows.
+// The operations in this file compute only the live rows of sequences, which are packed (nets/kernel, live.go): live
+// [N, 1+T] says which they are, and a packed value [N·T, H] has no meaning below its live rows.
 
-// LiveRows lists the live rows of observations x [N, D] as live [N, 1+T]: row 0 of each sequence, which every observation has,
-// then those of the tables.
+// LiveRows lists the live rows of observations x [N, D] as live [N, 1+T]: row 0 of each sequence, which every
+// observation has, then those of the tables.
 func LiveRows(x *gorgonia.Node, tables []kernel.Table) *gorgonia.Node {
 	s := shape("liverows", x, 2)
 	t := 1
@@ -29,8 +29,8 @@ func runLiveRows[T kernel.Float](n, d, t int, tables []kernel.Table) runFunc[T] 
 	return func(out []T, in [][]T, _ []T) { kernel.ListLive(out, in[0], n, d, tables, t) }
 }
 
-// FillLive is how many rows of each part are live, ln(1+k)/ln 1025, in shape [N, parts]: after row 0 of a sequence come the parts,
-// with that many rows each.
+// FillLive is how many rows of each part are live, ln(1+k)/ln 1025, in shape [N, parts]: after row 0 of a sequence come
+// the parts, with that many rows each.
 func FillLive(live *gorgonia.Node, rows []int) *gorgonia.Node {
 	n, t := of("filllive", live)
 	return apply(spec{name: fmt.Sprintf("filllive %v", rows), out: tensor.Shape{n, len(rows)}},
@@ -56,7 +56,8 @@ func packed(name string, x, live *gorgonia.Node) (n, t, h int) {
 	return n, t, s[1]
 }
 
-// Pack packs the live rows of parts into one value [N·T, H]. The parts [N·rows, H] have the rows of the sequences in order.
+// Pack packs the live rows of parts into one value [N·T, H]. The parts [N·rows, H] have the rows of the sequences in
+// order.
 func Pack(live *gorgonia.Node, parts ...*gorgonia.Node) *gorgonia.Node {
 	n, t := of("pack", live)
 	rows, h, all := make([]int, len(parts)), 0, 0
@@ -79,7 +80,8 @@ func Pack(live *gorgonia.Node, parts ...*gorgonia.Node) *gorgonia.Node {
 			}
 			return gs
 		},
-	}, runPackAll[float32](n, t, h, rows), runPackAll[float64](n, t, h, rows), append(append(gorgonia.Nodes{}, parts...), live)...)
+	}, runPackAll[float32](n, t, h,
+		rows), runPackAll[float64](n, t, h, rows), append(append(gorgonia.Nodes{}, parts...), live)...)
 }
 
 func runPackAll[T kernel.Float](n, t, h int, rows []int) runFunc[T] {
@@ -92,7 +94,8 @@ func runPackAll[T kernel.Float](n, t, h int, rows []int) runFunc[T] {
 	}
 }
 
-// Unpack is the rows [from, from+rows) of each sequence of packed x, in shape [N·rows, H]; those that are not live are 0.
+// Unpack is the rows [from, from+rows) of each sequence of packed x, in shape [N·rows, H]; those that are not live are
+// 0.
 func Unpack(x, live *gorgonia.Node, from, rows int) *gorgonia.Node {
 	_, t, _ := packed("unpack", x, live)
 	need(from >= 0 && rows > 0 && from+rows <= t, "unpack: rows %d to %d of %d", from, from+rows, t)
@@ -142,8 +145,8 @@ func runPoolLiveGrad[T kernel.Float](n, t, h int) runFunc[T] {
 	return func(out []T, in [][]T, _ []T) { kernel.PoolLiveGrad(out, in[0], in[1], n, t, h) }
 }
 
-// AttendLive is scaled dot-product attention of every live row to the live rows of its sequence (kernel.Attend), from packed
-// queries, keys and values side by side, qkv [N·T, 3·H].
+// AttendLive is scaled dot-product attention of every live row to the live rows of its sequence (kernel.Attend), from
+// packed queries, keys and values side by side, qkv [N·T, 3·H].
 func AttendLive(qkv, live *gorgonia.Node, heads int) *gorgonia.Node {
 	n, t, w := packed("attend", qkv, live)
 	h := w / 3
@@ -155,7 +158,8 @@ func AttendLive(qkv, live *gorgonia.Node, heads int) *gorgonia.Node {
 		scratch: scratch,
 		diff:    1,
 		grad: func(in gorgonia.Nodes, out, grad *gorgonia.Node) gorgonia.Nodes {
-			return gorgonia.Nodes{apply(spec{name: fmt.Sprintf("attend-grad %d", heads), out: tensor.Shape{n * t, 3 * h}, scratch: scratch},
+			return gorgonia.Nodes{apply(spec{name: fmt.Sprintf("attend-grad %d", heads), out: tensor.Shape{n * t, 3 * h},
+				scratch: scratch},
 				runAttendGrad[float32](n, t, h, heads), runAttendGrad[float64](n, t, h, heads), in[0], grad, in[1])}
 		},
 	}, runAttend[float32](n, t, h, heads), runAttend[float64](n, t, h, heads), qkv, live)

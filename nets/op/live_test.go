@@ -16,8 +16,8 @@ import (
 	"clustergym/nets/tape"
 )
 
-// liveTables are two tables of observations of 2·3 + 4·2 + 1 numbers: one with a column that says which rows are filled, and one
-// whose rows of zeros are empty; and two rows that are always there.
+// liveTables are two tables of observations of 2·3 + 4·2 + 1 numbers: one with a column that says which rows are
+// filled, and one whose rows of zeros are empty; and two rows that are always there.
 var liveTables = []kernel.Table{{At: 0, Rows: 2, Columns: 3, Filled: 2}, {At: 6, Rows: 4, Columns: 2}, {Rows: 2}}
 
 const (
@@ -47,7 +47,8 @@ func (e *env) live() *gorgonia.Node {
 // packed is live rows of width h, of which some come from each of three parts.
 func (e *env) packed(h int) (x, live *gorgonia.Node) {
 	live = e.live()
-	return op.Pack(live, e.param("global", liveSeqs, h), e.param("first", liveSeqs*2, h), e.param("second", liveSeqs*6, h)), live
+	return op.Pack(live, e.param("global", liveSeqs, h), e.param("first", liveSeqs*2, h),
+		e.param("second", liveSeqs*6, h)), live
 }
 
 func all(x, live *gorgonia.Node) *gorgonia.Node { return op.Unpack(x, live, 0, liveMost) }
@@ -115,7 +116,8 @@ func TestLiveRowsAreThoseThatHoldSomething(t *testing.T) {
 	}
 }
 
-// What stands in rows that are not live, and in packed memory below the live rows, reaches neither results nor gradients.
+// What stands in rows that are not live, and in packed memory below the live rows, reaches neither results nor
+// gradients.
 func TestEmptyRowsReachNothing(t *testing.T) {
 	const h = 6
 	run := func(junk float32) []float32 {
@@ -138,7 +140,8 @@ func TestEmptyRowsReachNothing(t *testing.T) {
 				}
 			}
 		}
-		global, first, in, gamma := view("global", liveSeqs, h), view("first", liveSeqs*2, h), view("in", h, 3*h), view("gamma", h)
+		global, first, in, gamma := view("global", liveSeqs,
+			h), view("first", liveSeqs*2, h), view("in", h, 3*h), view("gamma", h)
 		p, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 			live := op.LiveRows(b.Input("obs", liveSeqs, liveWidth), liveTables)
 			x := op.Pack(live, b.Param(global), b.Param(first), b.Param(&views[0]))
@@ -167,7 +170,8 @@ func TestEmptyRowsReachNothing(t *testing.T) {
 			t.Errorf("%v in empty rows changes something", junk)
 		}
 	}
-	if !slices.ContainsFunc(want, func(x float32) bool { return x != 0 }) || slices.ContainsFunc(want, func(x float32) bool { return x != x }) {
+	if !slices.ContainsFunc(want, func(x float32) bool { return x != 0 }) ||
+		slices.ContainsFunc(want, func(x float32) bool { return x != x }) {
 		t.Error("results are 0 or not numbers:", fmt.Sprint(want[:10]))
 	}
 }

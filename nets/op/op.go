@@ -151,7 +151,8 @@ func (o *Op) UsePreallocDo(prealloc gorgonia.Value, inputs ...gorgonia.Value) (g
 	return do(o, o.run32, prealloc, inputs)
 }
 
-func do[T kernel.Float](o *Op, run runFunc[T], prealloc gorgonia.Value, inputs []gorgonia.Value) (gorgonia.Value, error) {
+func do[T kernel.Float](o *Op, run runFunc[T], prealloc gorgonia.Value,
+	inputs []gorgonia.Value) (gorgonia.Value, error) {
 	in := make([][]T, len(inputs))
 	for i, v := range inputs {
 		d, err := data[T](v)
@@ -204,8 +205,9 @@ type spec struct {
 // 32-bit hashes, not the inputs, so a collision would silently join different nodes: apply changes the salt until the
 // node really has the given inputs.
 func apply(s spec, r32 runFunc[float32], r64 runFunc[float64], in ...*gorgonia.Node) *gorgonia.Node {
-	o := &Op{name: s.name, out: s.out, dt: in[0].Dtype(), scratch: s.scratch, view: s.view, over: s.over, run32: r32, run64: r64,
-		diff: s.diff, grad: s.grad, before: s.before}
+	o := &Op{name: s.name, out: s.out, dt: in[0].Dtype(), scratch: s.scratch, view: s.view, over: s.over, run32: r32,
+		run64: r64,
+		diff:  s.diff, grad: s.grad, before: s.before}
 	for _, n := range in {
 		if n.Dtype() != o.dt {
 			panic(fmt.Errorf("op: %s: inputs of types %v and %v", s.name, o.dt, n.Dtype()))

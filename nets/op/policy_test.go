@@ -49,7 +49,9 @@ func TestMaskedActionsHaveNoProbabilityNoEntropyAndNoGradient(t *testing.T) {
 		m := e.input("mask", func(i int) float64 { return legal[i] }, 4, 4)
 		lp := op.MaskedLogSoftmax(e.param("logits", 4, 4), m)
 		h := op.Entropy(lp, m)
-		loss := gorgonia.Must(gorgonia.Add(e.total(h), gorgonia.Must(gorgonia.Sum(op.Gather(lp, e.input("k", func(i int) float64 { return []float64{2, 1, 3, 0}[i] }, 4))))))
+		loss := gorgonia.Must(gorgonia.Add(e.total(h),
+			gorgonia.Must(
+				gorgonia.Sum(op.Gather(lp, e.input("k", func(i int) float64 { return []float64{2, 1, 3, 0}[i] }, 4))))))
 		return loss, []*gorgonia.Node{lp, h}
 	})
 	lp, h, g := p.OutputF64(0), p.OutputF64(1), p.GradF64("logits")
@@ -225,8 +227,10 @@ func TestShardsOfAMinibatchAddUp(t *testing.T) {
 
 func TestTDLossByHand(t *testing.T) {
 	p := program(t, func(e *env) (*gorgonia.Node, []*gorgonia.Node) {
-		loss, errs := op.TDLoss(e.param("q", 3, 2), e.input("action", func(i int) float64 { return []float64{1, 0, 1}[i] }, 3),
-			e.input("target", func(i int) float64 { return []float64{0, 5, 1}[i] }, 3), e.input("weight", func(i int) float64 { return []float64{1, 0.5, 0}[i] }, 3),
+		loss,
+			errs := op.TDLoss(e.param("q", 3, 2), e.input("action", func(i int) float64 { return []float64{1, 0, 1}[i] }, 3),
+			e.input("target", func(i int) float64 { return []float64{0, 5, 1}[i] }, 3),
+			e.input("weight", func(i int) float64 { return []float64{1, 0.5, 0}[i] }, 3),
 			e.input("coef", func(i int) float64 { return []float64{1, 2}[i] }, op.TDCoefs))
 		return loss, []*gorgonia.Node{errs}
 	})
@@ -250,8 +254,10 @@ func TestTDLossByHand(t *testing.T) {
 
 func TestDuelTakesTheMeanOverLegalActions(t *testing.T) {
 	p := program(t, func(e *env) (*gorgonia.Node, []*gorgonia.Node) {
-		return nil, []*gorgonia.Node{op.Duel(e.input("v", func(int) float64 { return 10 }, 2), e.input("a", func(i int) float64 { return float64(i) }, 2, 3),
-			e.input("mask", func(i int) float64 { return []float64{1, 0, 1, 0, 0, 0}[i] }, 2, 3))}
+		return nil,
+			[]*gorgonia.Node{op.Duel(e.input("v", func(int) float64 { return 10 }, 2),
+				e.input("a", func(i int) float64 { return float64(i) }, 2, 3),
+				e.input("mask", func(i int) float64 { return []float64{1, 0, 1, 0, 0, 0}[i] }, 2, 3))}
 	})
 	for i, q := range []float64{9, 10, 11, 9, 10, 11} {
 		near(t, "q", p.OutputF64(0)[i], q, 0)
@@ -275,8 +281,10 @@ func TestShapesThatDoNotFitAreNamed(t *testing.T) {
 		name, want string
 		build      func(e *env) *gorgonia.Node
 	}{
-		{"dense", "want", func(e *env) *gorgonia.Node { return op.Dense(e.param("x", 2, 3, 1), e.param("w", 3, 2), nil, op.ReLU) }},
-		{"dense weight", `"w"`, func(e *env) *gorgonia.Node { return op.Dense(e.param("x", 2, 3), e.param("w", 4, 2), nil, op.ReLU) }},
+		{"dense", "want",
+			func(e *env) *gorgonia.Node { return op.Dense(e.param("x", 2, 3, 1), e.param("w", 3, 2), nil, op.ReLU) }},
+		{"dense weight", `"w"`,
+			func(e *env) *gorgonia.Node { return op.Dense(e.param("x", 2, 3), e.param("w", 4, 2), nil, op.ReLU) }},
 		{"dense bias", `"b"`, func(e *env) *gorgonia.Node {
 			return op.Dense(e.param("x", 2, 3), e.param("w", 3, 2), e.param("b", 3), op.ReLU)
 		}},
@@ -289,13 +297,15 @@ func TestShapesThatDoNotFitAreNamed(t *testing.T) {
 		{"conv filters", `"w"`, func(e *env) *gorgonia.Node {
 			return conv2D(e.param("x", 2, 3, 3, 1), e.param("w", 2, 2, 2, 1), nil, op.Geometry{Kernel: [2]int{2, 2}}, op.ReLU)
 		}},
-		{"mask", "mask", func(e *env) *gorgonia.Node { return op.MaskedLogSoftmax(e.param("x", 2, 3), e.param("mask", 2, 2)) }},
+		{"mask", "mask",
+			func(e *env) *gorgonia.Node { return op.MaskedLogSoftmax(e.param("x", 2, 3), e.param("mask", 2, 2)) }},
 		{"gather", "indices", func(e *env) *gorgonia.Node { return op.Gather(e.param("x", 2, 3), e.param("k", 3)) }},
 		{"duel", "advantages", func(e *env) *gorgonia.Node { return op.Duel(e.param("v", 3), e.param("a", 2, 3), nil) }},
 		{"norm", "gamma", func(e *env) *gorgonia.Node {
 			return op.LayerNorm(e.param("x", 2, 3), e.param("g", 2), e.param("b", 3))
 		}},
-		{"rows", "addrows", func(e *env) *gorgonia.Node { return op.AddRows(e.param("x", 5, 3), e.param("c", 2, 3), op.ReLU) }},
+		{"rows", "addrows",
+			func(e *env) *gorgonia.Node { return op.AddRows(e.param("x", 5, 3), e.param("c", 2, 3), op.ReLU) }},
 		{"mean", "groups", func(e *env) *gorgonia.Node { return op.MeanRows(e.param("x", 5, 3), 2) }},
 		{"max", "groups", func(e *env) *gorgonia.Node { return op.MaxRows(e.param("x", 5, 3), 2) }},
 	} {

@@ -49,7 +49,8 @@ const (
 // It is composed of operations that know their gradients, so another loss needs only another formula.
 func PPOLoss(x PPO) (loss, stats *gorgonia.Node) {
 	n := shape("ppo", x.LogP, 1)[0]
-	for _, v := range []*gorgonia.Node{x.LogP, x.Entropy, x.Value, x.OldLogP, x.Advantage, x.Return, x.OldValue, x.Weight} {
+	for _, v := range []*gorgonia.Node{x.LogP, x.Entropy, x.Value, x.OldLogP, x.Advantage, x.Return, x.OldValue,
+		x.Weight} {
 		if v == x.Entropy && size(v.Shape()) == 1 {
 			continue
 		}
@@ -94,8 +95,8 @@ func (x *PPO) valueLoss() *gorgonia.Node {
 	return Affine(Max(Square(miss), Square(keptMiss)), 0.5, 0)
 }
 
-// ValueLoss is the part of PPOLoss that depends on Value: VFCoef times the value loss. Of x it needs Value, Return, OldValue,
-// Weight and Coef. The second result is the value loss before its coefficient, in shape [1].
+// ValueLoss is the part of PPOLoss that depends on Value: VFCoef times the value loss. Of x it needs Value, Return,
+// OldValue, Weight and Coef. The second result is the value loss before its coefficient, in shape [1].
 func ValueLoss(x PPO) (loss, stats *gorgonia.Node) {
 	n := shape("value", x.Value, 1)[0]
 	for _, v := range []*gorgonia.Node{x.Return, x.OldValue, x.Weight} {
@@ -111,13 +112,14 @@ func ValueLoss(x PPO) (loss, stats *gorgonia.Node) {
 // differs in the last bits.
 func ComposedLoss(x Surrogate) (loss, stats *gorgonia.Node) {
 	logp, entropy := PolicyLogProb(x.Dist, x.Head, x.LogStd, x.Mask, x.Action, x.Number)
-	return PPOLoss(PPO{LogP: logp, Entropy: entropy, Value: x.Value, OldLogP: x.OldLogP, Advantage: x.Advantage, Return: x.Return,
+	return PPOLoss(PPO{LogP: logp, Entropy: entropy, Value: x.Value, OldLogP: x.OldLogP, Advantage: x.Advantage,
+		Return:   x.Return,
 		OldValue: x.OldValue, Weight: x.Weight, Coef: x.Coef})
 }
 
-// PolicyLogProb is the log-probability [N] of every row's action under a distribution, and the distribution's entropy: [N],
-// or a single number if there are no discrete factors, because it is then the same for every row. The inputs are as in
-// Surrogate.
+// PolicyLogProb is the log-probability [N] of every row's action under a distribution, and the distribution's entropy:
+// [N], or a single number if there are no discrete factors, because it is then the same for every row. The inputs are
+// as in Surrogate.
 func PolicyLogProb(d Distribution, head, logStd, mask, action, number *gorgonia.Node) (logp, entropy *gorgonia.Node) {
 	n := shape("policy", head, 2)[0]
 	plus := func(sum, x *gorgonia.Node) *gorgonia.Node {

@@ -26,8 +26,8 @@ type Surrogate struct {
 	Coef      *gorgonia.Node // [PPOCoefs]
 }
 
-// SurrogateLoss is PPOLoss of the log-probabilities and entropies of a network's head, fused into one operation with its
-// gradients in closed form. With a logit z of a factor with probabilities p and entropy H,
+// SurrogateLoss is PPOLoss of the log-probabilities and entropies of a network's head, fused into one operation with
+// its gradients in closed form. With a logit z of a factor with probabilities p and entropy H,
 //
 //	d logp/dz = [z is the action's] − p,  dH/dz = −p·(log p + H),
 //
@@ -41,7 +41,8 @@ func SurrogateLoss(x Surrogate) (loss, stats *gorgonia.Node) {
 	d := x.Dist
 	n := shape("surrogate", x.Value, 1)[0]
 	hs := shape("surrogate", x.Head, 2)
-	need(hs[0] == n && hs[1] == d.Head() && d.Head() > 0, "surrogate: head %v for %d values and a distribution of %d", hs, n, d.Head())
+	need(hs[0] == n && hs[1] == d.Head() && d.Head() > 0, "surrogate: head %v for %d values and a distribution of %d", hs,
+		n, d.Head())
 	s := &surrogate{d: d, n: n}
 	s.in = append(s.in, x.Head, x.Value, x.OldLogP, x.Advantage, x.Return, x.OldValue, x.Weight)
 	for _, v := range s.in[1:] {
@@ -64,7 +65,8 @@ func SurrogateLoss(x Surrogate) (loss, stats *gorgonia.Node) {
 	s.dHead = PPOStats + 1
 	s.dValue = s.dHead + n*d.Head()
 	s.dLogStd = s.dValue + n
-	all := apply(spec{name: fmt.Sprintf("surrogate %v", d), out: tensor.Shape{s.dLogStd + d.Dims}, scratch: 2*n*d.Logits() + 2*n + d.Dims},
+	all := apply(spec{name: fmt.Sprintf("surrogate %v", d), out: tensor.Shape{s.dLogStd + d.Dims},
+		scratch: 2*n*d.Logits() + 2*n + d.Dims},
 		runSurrogate[float32](s), runSurrogate[float64](s), s.in...)
 
 	// The loss depends on the parameters through these; their gradients are in all.
@@ -74,7 +76,8 @@ func SurrogateLoss(x Surrogate) (loss, stats *gorgonia.Node) {
 		of, from, shapes = append(of, x.LogStd), append(from, s.dLogStd), append(shapes, tensor.Shape{d.Dims})
 	}
 	loss = parts("surrogate", PPOStats, all, of, from, shapes)
-	stats = apply(spec{name: "surrogate-stats", out: tensor.Shape{PPOStats}}, runSurrogateStats[float32], runSurrogateStats[float64], all)
+	stats = apply(spec{name: "surrogate-stats", out: tensor.Shape{PPOStats}}, runSurrogateStats[float32],
+		runSurrogateStats[float64], all)
 	return loss, stats
 }
 

@@ -17,7 +17,8 @@ func surrogateProgram(t *testing.T, d op.Distribution, n int) *tape.Program {
 	return lossProgram(t, op.SurrogateLoss, d, n)
 }
 
-func lossProgram(t *testing.T, way func(op.Surrogate) (loss, stats *gorgonia.Node), d op.Distribution, n int) *tape.Program {
+func lossProgram(t *testing.T, way func(op.Surrogate) (loss, stats *gorgonia.Node), d op.Distribution,
+	n int) *tape.Program {
 	t.Helper()
 	p := program(t, func(e *env) (*gorgonia.Node, []*gorgonia.Node) {
 		in := func(name string) *gorgonia.Node { return e.input(name, func(int) float64 { return 0 }, n) }
@@ -148,8 +149,8 @@ func TestSurrogateIsThePPOLossOfTheDistribution(t *testing.T) {
 	}
 }
 
-// Loss, statistics and gradients of the fused and of the composed loss are the same, with and without value clipping, also
-// where a row only fills up the batch.
+// Loss, statistics and gradients of the fused and of the composed loss are the same, with and without value clipping,
+// also where a row only fills up the batch.
 func TestComposedLossIsTheSurrogate(t *testing.T) {
 	const n = 9
 	for _, d := range distributions {

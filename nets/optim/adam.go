@@ -50,9 +50,9 @@ func (a *Adam) StepScaled(g *nets.Params, lr, scale float64) {
 	a.StepPart(g, lr, scale, 0, len(a.p.Data))
 }
 
-// StepPart is StepScaled for the elements from to to-1 of the parameters alone: the others and their moments stay as they are,
-// whatever g has there. The step counts for all elements, so elements that have had no step yet are corrected too little
-// afterwards: call Reset before their first.
+// StepPart is StepScaled for the elements from to to-1 of the parameters alone: the others and their moments stay as
+// they are, whatever g has there. The step counts for all elements, so elements that have had no step yet are corrected
+// too little afterwards: call Reset before their first.
 func (a *Adam) StepPart(g *nets.Params, lr, scale float64, from, to int) {
 	if len(g.Data) != len(a.p.Data) {
 		panic(fmt.Sprintf("optim: gradient of %d elements for %d parameters", len(g.Data), len(a.p.Data)))

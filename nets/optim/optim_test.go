@@ -76,7 +76,8 @@ func TestSavedAdamContinuesBitForBit(t *testing.T) {
 		}
 	}
 	other := NewAdam(params("w", 1, 2, 3), cfg)
-	if _, err := other.ReadFrom(bytes.NewReader(bytesOf)); !errors.Is(err, nets.ErrShape) || !strings.Contains(err.Error(), "m/w") {
+	if _, err := other.ReadFrom(bytes.NewReader(bytesOf)); !errors.Is(err, nets.ErrShape) ||
+		!strings.Contains(err.Error(), "m/w") {
 		t.Errorf("other shape: %v", err)
 	}
 	var bare bytes.Buffer

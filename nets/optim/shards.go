@@ -5,8 +5,9 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// ShardSum adds up the gradients of a minibatch that is cut into shards, computed on one goroutine or on several. It adds
-// them in the order of the shards, whichever finishes first, so the sum has the same bits for any number of workers.
+// ShardSum adds up the gradients of a minibatch that is cut into shards, computed on one goroutine or on several. It
+// adds them in the order of the shards, whichever finishes first, so the sum has the same bits for any number of
+// workers.
 type ShardSum struct {
 	grad  *nets.Params
 	parts []*nets.Params // gradients of the shards; nil: a single worker adds them up as they come
@@ -37,8 +38,8 @@ func (s *ShardSum) Begin() {
 	clear(s.put)
 }
 
-// Put takes g, which is copied, for the gradient of shard i. Shards may be put concurrently if there are several workers; a
-// single one puts them in their order. Empty shards need not be put.
+// Put takes g, which is copied, for the gradient of shard i. Shards may be put concurrently if there are several
+// workers; a single one puts them in their order. Empty shards need not be put.
 func (s *ShardSum) Put(i int, g *nets.Params) {
 	if s.parts == nil {
 		s.add(g)
@@ -48,8 +49,8 @@ func (s *ShardSum) Put(i int, g *nets.Params) {
 	s.put[i] = true
 }
 
-// Sum returns the sum of what was put since Begin, once all workers have finished: zero if that is nothing. It belongs to
-// s until the next Begin; the caller may change it.
+// Sum returns the sum of what was put since Begin, once all workers have finished: zero if that is nothing. It belongs
+// to s until the next Begin; the caller may change it.
 func (s *ShardSum) Sum() *nets.Params {
 	for i, g := range s.parts {
 		if s.put[i] {

@@ -90,14 +90,16 @@ func (b *Builder) variable(name string, shape []int) *gorgonia.Node {
 // Build makes a program from a function that adds nodes to a new graph and returns the loss and the outputs. It calls
 // New, fn and Compile and turns every panic on the way into an error. Goroutines may build programs at the same time;
 // their functions run one after another, so fn must neither wait for another Build nor call Build or Compile itself.
-func Build(dt tensor.Dtype, fn func(b *Builder) (loss *gorgonia.Node, outputs []*gorgonia.Node)) (p *Program, err error) {
+func Build(dt tensor.Dtype, fn func(b *Builder) (loss *gorgonia.Node, outputs []*gorgonia.Node)) (p *Program,
+	err error) {
 	defer caught("build", &err)
 	b := New(dt)
 	loss, outputs := b.grow(fn)
 	return b.Compile(loss, outputs...)
 }
 
-func (b *Builder) grow(fn func(b *Builder) (loss *gorgonia.Node, outputs []*gorgonia.Node)) (loss *gorgonia.Node, outputs []*gorgonia.Node) {
+func (b *Builder) grow(fn func(b *Builder) (loss *gorgonia.Node, outputs []*gorgonia.Node)) (loss *gorgonia.Node,
+	outputs []*gorgonia.Node) {
 	adding.Lock()
 	defer adding.Unlock() // even if fn panics
 	return fn(b)

@@ -56,7 +56,8 @@ func (f *foreign[T]) run() error {
 
 // fill copies a Gorgonia value into out. It first brings a transposed or sliced tensor into row-major order.
 func fill[T kernel.Float](out []T, v gorgonia.Value) error {
-	if d, ok := v.(*tensor.Dense); ok && (d.RequiresIterator() || !d.DataOrder().IsContiguous() || d.DataOrder().IsColMajor()) {
+	if d, ok := v.(*tensor.Dense); ok &&
+		(d.RequiresIterator() || !d.DataOrder().IsContiguous() || d.DataOrder().IsColMajor()) {
 		m := d.Clone().(*tensor.Dense)
 		if c, ok := d.Materialize().(*tensor.Dense); ok {
 			m = c

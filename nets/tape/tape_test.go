@@ -20,7 +20,8 @@ import (
 
 // regression is a network of two layers and a squared loss; w of the first layer is used twice.
 func regression() *nets.Params {
-	p := nets.NewParams([]nets.View{{Name: "w", Shape: []int{4, 4}}, {Name: "b", Shape: []int{4}}, {Name: "head", Shape: []int{4, 2}}, {Name: "unused", Shape: []int{3}}})
+	p := nets.NewParams([]nets.View{{Name: "w", Shape: []int{4, 4}}, {Name: "b", Shape: []int{4}},
+		{Name: "head", Shape: []int{4, 2}}, {Name: "unused", Shape: []int{3}}})
 	r := rng.Stream(1, "regression")
 	for i := range p.Data {
 		p.Data[i] = float32(r.NormFloat64() / 2)
@@ -37,7 +38,8 @@ func regressionGraph(p *nets.Params, n int) func(b *tape.Builder) (*gorgonia.Nod
 		x := b.Input("x", n, 4)
 		h := op.Dense(op.Dense(x, ns[0], ns[1], op.Tanh), b.Param(&p.Views[0]), ns[1], op.Tanh)
 		q := op.Dense(h, ns[2], nil, op.Identity)
-		loss, errs := op.TDLoss(q, b.Input("action", n), b.Input("target", n), b.Input("weight", n), b.Input("coef", op.TDCoefs))
+		loss, errs := op.TDLoss(q, b.Input("action", n), b.Input("target", n), b.Input("weight", n),
+			b.Input("coef", op.TDCoefs))
 		return loss, []*gorgonia.Node{q, errs}
 	}
 }
@@ -303,10 +305,13 @@ func TestMistakesAreErrors(t *testing.T) {
 			}
 		})
 	}
-	if _, err := tape.Build(tensor.Int, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) { return nil, nil }); err == nil {
+	if _,
+		err := tape.Build(tensor.Int, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) { return nil, nil }); err ==
+		nil {
 		t.Error("a graph of integers was accepted")
 	}
-	if p := build(t, tensor.Float32, regressionGraph(regression(), 2)); p.Input("nothing") != nil || p.InputF64("x") != nil {
+	if p := build(t, tensor.Float32, regressionGraph(regression(), 2)); p.Input("nothing") != nil ||
+		p.InputF64("x") != nil {
 		t.Error("an input that does not exist is not nil")
 	}
 }
@@ -314,7 +319,8 @@ func TestMistakesAreErrors(t *testing.T) {
 // A program bound to other memory for an input computes the same as with a copy, and reads that memory at every run.
 func TestInputsMayLieElsewhere(t *testing.T) {
 	params := regression()
-	copied, bound := build(t, tensor.Float32, regressionGraph(params, 6)), build(t, tensor.Float32, regressionGraph(params, 6))
+	copied, bound := build(t, tensor.Float32,
+		regressionGraph(params, 6)), build(t, tensor.Float32, regressionGraph(params, 6))
 	fill(copied, 6)
 	fill(bound, 6)
 	x := make([]float32, 6*4+3)
@@ -431,7 +437,8 @@ func buildSideBySide(t *testing.T) {
 		graph func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node)
 	}{
 		{"float32", tensor.Float32, mine}, {"float64", tensor.Float64, mine},
-		{"float32, Gorgonia's operations", tensor.Float32, theirs}, {"float64, Gorgonia's operations", tensor.Float64, theirs},
+		{"float32, Gorgonia's operations", tensor.Float32, theirs},
+		{"float64, Gorgonia's operations", tensor.Float64, theirs},
 	}
 	var (
 		programs [16]*tape.Program
@@ -501,7 +508,9 @@ func buildSideBySide(t *testing.T) {
 // A function that panics leaves the next Build free to go on.
 func TestAPanicDoesNotHoldUpTheNextBuild(t *testing.T) {
 	for range 2 {
-		if _, err := tape.Build(tensor.Float32, func(*tape.Builder) (*gorgonia.Node, []*gorgonia.Node) { panic("no") }); err == nil {
+		if _,
+			err := tape.Build(tensor.Float32, func(*tape.Builder) (*gorgonia.Node, []*gorgonia.Node) { panic("no") }); err ==
+			nil {
 			t.Error("a panic is no error")
 		}
 	}

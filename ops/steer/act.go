@@ -64,7 +64,8 @@ func (l *loop) act(ctx context.Context, s *live.Snapshot, actions []live.Action)
 		return nil, nil
 	}
 	if age := l.Now().Sub(s.At); age > l.MaxAge {
-		l.remark(fmt.Sprintf("nothing is written, because what the cluster says is %v old, and --max-age is %v", age.Round(time.Second), l.MaxAge))
+		l.remark(fmt.Sprintf("nothing is written, because what the cluster says is %v old, and --max-age is %v",
+			age.Round(time.Second), l.MaxAge))
 		l.Metrics.change(func(m *Metrics) { m.stale++ })
 		return nil, nil
 	}

@@ -37,8 +37,8 @@ type Config struct {
 	Top       int           // how many jobs have ranks at most
 	Grace     time.Duration // after which a start that the cluster has not carried out is taken back
 
-	// Lease is renewed every cycle, and nothing is written without; only for Rank and Gate, nil = there is no lease. Guarded
-	// returns why no guard watches it; nil = one does.
+	// Lease is renewed every cycle, and nothing is written without; only for Rank and Gate, nil = there is no lease.
+	// Guarded returns why no guard watches it; nil = one does.
 	Lease *Lease
 	Token string
 	// Unleased says why there is no lease, which people hear when steering begins; "" = there is one, or nothing to say.
@@ -57,7 +57,8 @@ type Config struct {
 // DefaultConfig returns a shadow that looks every ten seconds.
 func DefaultConfig() Config {
 	return Config{
-		Mode: Shadow, Every: 10 * time.Second, Timeout: 30 * time.Second, MaxAge: time.Minute, PerCycle: 500, PerMinute: 1500, Top: 2000,
+		Mode: Shadow, Every: 10 * time.Second, Timeout: 30 * time.Second, MaxAge: time.Minute, PerCycle: 500, PerMinute: 1500,
+		Top:   2000,
 		Grace: 2 * time.Minute, Wait: Sleep, Now: time.Now,
 	}
 }

@@ -41,11 +41,14 @@ func (p *Policy) ask(sch sim.Scheduler) {
 	}
 }
 
-// rankBy orders queues by the keys of an order; what is started now comes first if that follows from more than the order.
+// rankBy orders queues by the keys of an order; what is started now comes first if that follows from more than the
+// order.
 func (p *Policy) rankBy(order string, known sim.Estimates, first bool) {
 	r, err := schedulers.NewRanker(order, known)
 	if err != nil {
-		p.NoOrder = fmt.Sprintf("%s gives no order of the whole queue: what it does depends on what is free; want mode gate, or one of %s", p.Name, strings.Join(schedulers.Ranking(), ", "))
+		p.NoOrder = fmt.Sprintf(
+			"%s gives no order of the whole queue: what it does depends on what is free; want mode gate, or one of %s", p.Name,
+			strings.Join(schedulers.Ranking(), ", "))
 		return
 	}
 	p.order = func(_ context.Context, _ int, starts []Start) ([]sim.Job, int, error) {

@@ -29,8 +29,8 @@ func typed(t string) string {
 	return " of type " + t
 }
 
-// differs says in what a cluster differs from the one of a training; "" if in nothing that a policy sees. A training without types
-// takes any.
+// differs says in what a cluster differs from the one of a training; "" if in nothing that a policy sees. A training
+// without types takes any.
 func differs(trained, here *cluster.Spec) string {
 	a, b := shapes(trained), shapes(here)
 	untyped := true
@@ -58,11 +58,13 @@ func differs(trained, here *cluster.Spec) string {
 // otherShape says in what observations or actions differ.
 func otherShape(want, got env.Spec) string {
 	if len(want.Obs) != len(got.Obs) || !slices.Equal(want.Action.Sizes, got.Action.Sizes) {
-		return fmt.Sprintf("it was trained with observations of %s and actions of %v, and here are %s and %v", fields(want), want.Action.Sizes, fields(got), got.Action.Sizes)
+		return fmt.Sprintf("it was trained with observations of %s and actions of %v, and here are %s and %v", fields(want),
+			want.Action.Sizes, fields(got), got.Action.Sizes)
 	}
 	for i := range want.Obs {
 		if want.Obs[i].Name != got.Obs[i].Name || !slices.Equal(want.Obs[i].Shape, got.Obs[i].Shape) {
-			return fmt.Sprintf("it was trained with observations %s of %v, and here are %s of %v", want.Obs[i].Name, want.Obs[i].Shape, got.Obs[i].Name, got.Obs[i].Shape)
+			return fmt.Sprintf("it was trained with observations %s of %v, and here are %s of %v", want.Obs[i].Name,
+				want.Obs[i].Shape, got.Obs[i].Name, got.Obs[i].Shape)
 		}
 	}
 	return ""

@@ -8,7 +8,8 @@ import (
 	"clustergym/traces"
 )
 
-// Priorities grow with a job's age, and forecasts change all the time: a snapshot in which nothing else has changed has its digest still.
+// Priorities grow with a job's age, and forecasts change all the time: a snapshot in which nothing else has changed has
+// its digest still.
 func TestDigest(t *testing.T) {
 	job := func(change func(*live.Job)) *live.Snapshot {
 		s := &live.Snapshot{At: time.Unix(5, 0), Jobs: []live.Job{{Job: traces.Job{ID: "a", GPUs: 1, Priority: 4}}}}

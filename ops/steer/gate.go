@@ -18,8 +18,8 @@ type promise struct {
 	restarts int
 }
 
-// kept returns s with the starts that have been asked for, and without the jobs that are the cluster's own affair: the policy must not
-// keep GPUs free for them.
+// kept returns s with the starts that have been asked for, and without the jobs that are the cluster's own affair: the
+// policy must not keep GPUs free for them.
 func (l *loop) kept(s *live.Snapshot) *live.Snapshot {
 	if len(l.promised)+len(l.unfit)+len(l.refused) == 0 {
 		return s
@@ -49,13 +49,15 @@ func (l *loop) kept(s *live.Snapshot) *live.Snapshot {
 		}
 		j := &t.Jobs[i]
 		switch {
-		case j.State == live.Running && j.Restarts == p.restarts && slices.EqualFunc(j.Places, p.places, func(a, b live.Place) bool { return a.Node == b.Node && a.GPUs == b.GPUs }):
+		case j.State == live.Running && j.Restarts == p.restarts &&
+			slices.EqualFunc(j.Places, p.places, func(a, b live.Place) bool { return a.Node == b.Node && a.GPUs == b.GPUs }):
 			j.Start = p.at // so that it does not seem to have started twice
 		case j.State == live.Running || !j.Freed || j.Restarts != p.restarts:
 			delete(l.promised, id)
 		case len(p.places) == 0:
 			j.Blocked = "it may start, and the cluster chooses where"
-		case slices.ContainsFunc(p.places, func(x live.Place) bool { return room[x.Node] < x.GPUs }): // others have come in between
+		// others have come in between
+		case slices.ContainsFunc(p.places, func(x live.Place) bool { return room[x.Node] < x.GPUs }):
 			delete(l.promised, id)
 		default:
 			for _, x := range p.places {

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-// The log of steer keeps its bytes, whatever the mode and the policy: people keep it, and other programs read it. Here the clock is
-// the cluster's, so that a log has no times of this machine.
+// The log of steer keeps its bytes, whatever the mode and the policy: people keep it, and other programs read it. Here
+// the clock is the cluster's, so that a log has no times of this machine.
 func TestLogsKeepTheirBytes(t *testing.T) {
 	var lines []string
 	for _, x := range []struct{ mode, policy string }{
@@ -49,7 +49,8 @@ func TestLogsKeepTheirBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines = append(lines, fmt.Sprintf("%s %s %d lines %x", x.mode, x.policy, strings.Count(string(b), "\n"), sha256.Sum256(b)))
+		lines = append(lines,
+			fmt.Sprintf("%s %s %d lines %x", x.mode, x.policy, strings.Count(string(b), "\n"), sha256.Sum256(b)))
 	}
 	golden := filepath.Join("testdata", "logs.txt")
 	got := strings.Join(lines, "\n") + "\n"

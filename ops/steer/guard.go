@@ -11,10 +11,11 @@ import (
 	"clustergym/live"
 )
 
-// Guard watches a lease, and releases all jobs when it has not been renewed for its term; then it ends. The guard measures that time by its
-// own clock since it last saw the lease change, because the clock of the machine can be set. A lease that cannot be read any more, or was
-// removed without the word that it is over, counts as not renewed. wait sleeps; it returns early when ctx ends, which ends the guard at
-// once. The guard also ends if the lease says that it is over, or never existed.
+// Guard watches a lease, and releases all jobs when it has not been renewed for its term; then it ends. The guard
+// measures that time by its own clock since it last saw the lease change, because the clock of the machine can be set.
+// A lease that cannot be read any more, or was removed without the word that it is over, counts as not renewed. wait
+// sleeps; it returns early when ctx ends, which ends the guard at once. The guard also ends if the lease says that it
+// is over, or never existed.
 func Guard(ctx context.Context, l *Lease, c live.Cluster, wait func(ctx context.Context, d time.Duration) error) error {
 	for first := true; ; first = false {
 		age, text, err := l.Age()
@@ -37,7 +38,8 @@ func Guard(ctx context.Context, l *Lease, c live.Cluster, wait func(ctx context.
 }
 
 // released takes the lease away, and releases all jobs. A lease that cannot be taken away keeps no job held.
-func (l *Lease) released(ctx context.Context, c live.Cluster, wait func(ctx context.Context, d time.Duration) error) error {
+func (l *Lease) released(ctx context.Context, c live.Cluster,
+	wait func(ctx context.Context, d time.Duration) error) error {
 	err := os.Remove(l.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -63,11 +65,13 @@ func (l *Lease) released(ctx context.Context, c live.Cluster, wait func(ctx cont
 	return err
 }
 
-// Watch is a guard that stays, for leases with a store: programs come and go, and it releases all jobs whenever the lease has been free
-// for a quarter longer than its term, so that another program can take over first. It repeats this after every eighth of the term until
-// a program takes the lease, so that jobs which are handed over later are released, too. beat shows other programs that the guard
-// watches; it may be nil. note takes a line about each failure and each release.
-func Watch(ctx context.Context, l *Lease, c live.Cluster, beat func() error, wait func(ctx context.Context, d time.Duration) error, note func(string)) error {
+// Watch is a guard that stays, for leases with a store: programs come and go, and it releases all jobs whenever the
+// lease has been free for a quarter longer than its term, so that another program can take over first. It repeats this
+// after every eighth of the term until a program takes the lease, so that jobs which are handed over later are
+// released, too. beat shows other programs that the guard watches; it may be nil. note takes a line about each failure
+// and each release.
+func Watch(ctx context.Context, l *Lease, c live.Cluster, beat func() error,
+	wait func(ctx context.Context, d time.Duration) error, note func(string)) error {
 	since, said := l.clock(), "" // the lease has been free since then
 	say := func(text string) {
 		if text != said && text != "" {
@@ -94,7 +98,8 @@ func Watch(ctx context.Context, l *Lease, c live.Cluster, beat func() error, wai
 }
 
 // watched is one look of Watch. It returns what it has done.
-func (l *Lease) watched(ctx context.Context, c live.Cluster, beat func() error, wait func(ctx context.Context, d time.Duration) error, since *time.Duration) (did string, err error) {
+func (l *Lease) watched(ctx context.Context, c live.Cluster, beat func() error,
+	wait func(ctx context.Context, d time.Duration) error, since *time.Duration) (did string, err error) {
 	if beat != nil {
 		if err := beat(); err != nil {
 			return "", err
@@ -124,7 +129,8 @@ func (l *Lease) watched(ctx context.Context, c live.Cluster, beat func() error, 
 		return "nobody steers; nothing is held back; " + err.Error(), nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("nobody steers, and what is held back is not released yet: %v", err) // the next look tries again
+		// the next look tries again
+		return "", fmt.Errorf("nobody steers, and what is held back is not released yet: %v", err)
 	}
 	return "nobody steers; nothing is held back", nil
 }

@@ -8,16 +8,19 @@ import (
 	"clustergym/live"
 )
 
-// overdue notes that the cluster has not carried out a start within Grace, and reports whether the job is left to the cluster now. Why a
-// cluster starts nothing on a node it does not always tell, so the next start names no nodes. If that does not help either, it is the
-// job: it waits for something that is not seen, such as a licence, and must not keep GPUs free.
+// overdue notes that the cluster has not carried out a start within Grace, and reports whether the job is left to the
+// cluster now. Why a cluster starts nothing on a node it does not always tell, so the next start names no nodes. If
+// that does not help either, it is the job: it waits for something that is not seen, such as a licence, and must not
+// keep GPUs free.
 func (l *loop) overdue(j *live.Job, p *promise) bool {
 	if l.late[j.ID]++; l.late[j.ID] == 1 && len(p.places) > 0 {
-		l.remark(fmt.Sprintf("%s has not started on %s within %v; the cluster is to choose", j.ID, strings.Join(names(p.places), ","), l.Grace))
+		l.remark(fmt.Sprintf("%s has not started on %s within %v; the cluster is to choose", j.ID,
+			strings.Join(names(p.places), ","), l.Grace))
 		return false
 	}
 	l.refused[j.ID] = &refusal{tries: max(0, l.late[j.ID]-2)}
-	l.remark(fmt.Sprintf("%s has not started within %v, wherever; %s", j.ID, l.Grace, l.refuse(live.Action{Op: live.StartJob, Job: j.ID})))
+	l.remark(fmt.Sprintf("%s has not started within %v, wherever; %s", j.ID, l.Grace,
+		l.refuse(live.Action{Op: live.StartJob, Job: j.ID})))
 	delete(l.promised, j.ID)
 	return true
 }
@@ -55,5 +58,6 @@ func divided(s *live.Snapshot) string {
 		return ""
 	}
 	slices.Sort(list)
-	return fmt.Sprintf("not every partition has all %d nodes with GPUs (%s), and policies see one cluster", all, strings.Join(list, ", "))
+	return fmt.Sprintf("not every partition has all %d nodes with GPUs (%s), and policies see one cluster", all,
+		strings.Join(list, ", "))
 }

@@ -27,7 +27,8 @@ func asked(c *livetest.Cluster, id string) (list []string) {
 	return list
 }
 
-// A cluster may start nothing on a node and not say so. A start that it has not carried out within --grace names no nodes the next time.
+// A cluster may start nothing on a node and not say so. A start that it has not carried out within --grace names no
+// nodes the next time.
 func TestAStartThatIsNotCarriedOut(t *testing.T) {
 	c := livetest.New(livetest.Machines(2, 8)...)
 	c.Submit(one("wide", "", 16, time.Minute))
@@ -73,12 +74,13 @@ func TestAJobThatTheClusterStartsNowhere(t *testing.T) {
 	}
 }
 
-// Policies see one cluster. What one starts outside a job's partition is let go for the cluster to place, and keeps no GPUs of another
-// partition from being used.
+// Policies see one cluster. What one starts outside a job's partition is let go for the cluster to place, and keeps no
+// GPUs of another partition from being used.
 func TestPartitionsWithNodesOfTheirOwn(t *testing.T) {
 	nodes := livetest.Machines(2, 8)
 	nodes[0].VCs, nodes[1].VCs = []string{"left", "all"}, []string{"right", "all"}
-	for mode, says := range map[string]string{steer.Shadow: "may be on nodes", steer.Rank: "ranks order the jobs of each partition", steer.Gate: "the cluster chooses the nodes"} {
+	for mode, says := range map[string]string{steer.Shadow: "may be on nodes",
+		steer.Rank: "ranks order the jobs of each partition", steer.Gate: "the cluster chooses the nodes"} {
 		c := livetest.New(nodes...)
 		c.Submit(one("wide", "all", 16, time.Minute))
 		c.Submit(one("l1", "left", 8, 2*time.Hour)) // the last of the policy, and the first of the cluster
@@ -99,7 +101,8 @@ func TestPartitionsWithNodesOfTheirOwn(t *testing.T) {
 		for _, j := range c.History() {
 			waited := j.Start.Sub(j.Submit)
 			if mode == steer.Gate && (j.ID == "l1" || j.ID == "r1") && (j.State != live.Running || waited > 2*time.Minute) {
-				t.Errorf("%s is %v and has waited for %v, where its partition was free after a minute: %q", j.ID, j.State, waited, c.Log())
+				t.Errorf("%s is %v and has waited for %v, where its partition was free after a minute: %q", j.ID, j.State, waited,
+					c.Log())
 			}
 		}
 	}

@@ -13,14 +13,15 @@ import (
 	"clustergym/live"
 )
 
-// Lease is a file by which a guard knows that the program which steers is alive, and by which a second program finds the first one. The
-// program renews it all the time. When it has not been renewed for its term, or says that it is over, the guard takes it away: from then
-// on the program writes nothing any more. Safe for concurrent use.
+// Lease is a file by which a guard knows that the program which steers is alive, and by which a second program finds
+// the first one. The program renews it all the time. When it has not been renewed for its term, or says that it is
+// over, the guard takes it away: from then on the program writes nothing any more. Safe for concurrent use.
 type Lease struct {
 	File string
 	Term time.Duration
 	Now  func() time.Time
-	// Clock returns the time since a fixed moment; it is monotonic. nil = the monotonic clock in the times that Now returns.
+	// Clock returns the time since a fixed moment; it is monotonic. nil = the monotonic clock in the times that Now
+	// returns.
 	Clock func() time.Duration
 	Ranks bool              // of Guard and Watch: ranks are taken back, too
 	Note  func(text string) // of Guard: says something to people; nil = nothing
@@ -41,10 +42,11 @@ type sight struct {
 	at     time.Duration // when it was seen to change, or at first, by our own clock
 }
 
-// LeaseStore keeps a lease. Read returns the time since its last renewal, negative if that lies in the future by the store's clock; a mark
-// that differs after each renewal; and the lease's text. It fails with fs.ErrNotExist if the lease does not exist. Write and
-// Remove change what was read last, and fail if another program has changed it since. Renew fails with fs.ErrNotExist if the lease's
-// text is not text. All fail with live.ErrUnreachable if the store does not answer. live/kube.Lease is one.
+// LeaseStore keeps a lease. Read returns the time since its last renewal, negative if that lies in the future by the
+// store's clock; a mark that differs after each renewal; and the lease's text. It fails with fs.ErrNotExist if the
+// lease does not exist. Write and Remove change what was read last, and fail if another program has changed it since.
+// Renew fails with fs.ErrNotExist if the lease's text is not text. All fail with live.ErrUnreachable if the store does
+// not answer. live/kube.Lease is one.
 type LeaseStore interface {
 	Read() (age time.Duration, mark, text string, err error)
 	Write(text string) error
@@ -70,17 +72,22 @@ func (l *Lease) Take(token string) error {
 	defer l.mu.Unlock()
 	first := l.seen.mark == ""
 	age, ahead, text, err := l.look()
-	// A file with a time in the future proves no renewal. A store is read again later, when a living program has renewed its lease.
+	// A file with a time in the future proves no renewal. A store is read again later, when a living program has renewed
+	// its lease.
 	alive := age <= l.Term && (!ahead || l.Store != nil || !first)
 	switch {
 	case err == nil && text != over && text != token && alive:
-		return takenError(fmt.Sprintf("%s was renewed %v ago by another program (%s); want one program for each cluster, or another --lease-file", l.called(), age.Round(time.Second), plain.Clip(cmp.Or(text, "which does not say its name"), 120)))
+		return takenError(
+			fmt.Sprintf(
+				"%s was renewed %v ago by another program (%s); want one program for each cluster, or another --lease-file",
+				l.called(), age.Round(time.Second), plain.Clip(cmp.Or(text, "which does not say its name"), 120)))
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && (l.Store != nil || !errors.Is(err, fs.ErrPermission)):
 		return err
 	}
 	l.token = token
 	err = l.write(token)
-	if err != nil && l.Store != nil && !errors.Is(err, live.ErrUnreachable) && !errors.Is(err, live.ErrDenied) && !errors.Is(err, live.ErrUnsupported) {
+	if err != nil && l.Store != nil && !errors.Is(err, live.ErrUnreachable) && !errors.Is(err, live.ErrDenied) &&
+		!errors.Is(err, live.ErrUnsupported) {
 		return takenError(fmt.Sprintf("another program was faster: %v", err))
 	}
 	return err
@@ -131,8 +138,9 @@ func (l *Lease) read() (age time.Duration, mark, text string, err error) {
 	return l.Now().Round(0).Sub(at), at.UTC().Format(time.RFC3339Nano) + " " + text, text, err
 }
 
-// look reads the lease, and returns for how long it has not been renewed: the time since its last change that we saw, by our own clock. The
-// first look relies on the time in the lease; ahead reports that this time lies in the future, so that a clock has been set back.
+// look reads the lease, and returns for how long it has not been renewed: the time since its last change that we saw,
+// by our own clock. The first look relies on the time in the lease; ahead reports that this time lies in the future, so
+// that a clock has been set back.
 func (l *Lease) look() (age time.Duration, ahead bool, text string, err error) {
 	age, mark, text, err := l.read()
 	now := l.clock()
@@ -151,8 +159,8 @@ func (l *Lease) look() (age time.Duration, ahead bool, text string, err error) {
 	return now - l.seen.at, ahead, text, err
 }
 
-// Age looks at the lease, and returns for how long it has not been renewed, by our own clock since it was last seen to change, and what it
-// says. With an error the age is right, too.
+// Age looks at the lease, and returns for how long it has not been renewed, by our own clock since it was last seen to
+// change, and what it says. With an error the age is right, too.
 func (l *Lease) Age() (age time.Duration, text string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,8 +176,9 @@ func (l *Lease) holder() (text string, err error) {
 	return text, err
 }
 
-// Renew renews the lease. ErrLease says that it has run out: nothing may be written any more. live.ErrUnreachable says that its store
-// does not answer, live.ErrDenied that it refuses: nothing may be written until it does. A lease that nobody has taken meanwhile can be renewed then, late as it is.
+// Renew renews the lease. ErrLease says that it has run out: nothing may be written any more. live.ErrUnreachable says
+// that its store does not answer, live.ErrDenied that it refuses: nothing may be written until it does. A lease that
+// nobody has taken meanwhile can be renewed then, late as it is.
 func (l *Lease) Renew() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,7 +188,9 @@ func (l *Lease) Renew() error {
 		case errors.Is(err, live.ErrUnreachable), errors.Is(err, live.ErrDenied):
 			return err
 		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("%w: the guard has released the jobs, or another program has taken over, because it was not renewed for %v (%w)", ErrLease, l.Term, err)
+			return fmt.Errorf(
+				"%w: the guard has released the jobs, or another program has taken over, because it was not renewed for %v (%w)",
+				ErrLease, l.Term, err)
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrLease, err)
 		}

@@ -35,14 +35,16 @@ func writeLease(file, text string, at time.Time) error {
 	if err != nil {
 		_ = os.Remove(tmp.Name()) // the first error is what counts
 		if info, e := os.Lstat(file); e == nil && foreign(info) {
-			return fault.Errorf("%s is in the way: %w; remove it, or want another %s", described(file), err, fault.Key("lease-file"))
+			return fault.Errorf("%s is in the way: %w; remove it, or want another %s", described(file), err,
+				fault.Key("lease-file"))
 		}
 		return err
 	}
 	return nil
 }
 
-// readLease returns when a file was renewed, and what it says. What is in the way of a lease is an error that says whose it is.
+// readLease returns when a file was renewed, and what it says. What is in the way of a lease is an error that says
+// whose it is.
 func readLease(file string) (at time.Time, text string, err error) {
 	info, err := os.Lstat(file)
 	if err != nil {
@@ -61,7 +63,8 @@ func readLease(file string) (at time.Time, text string, err error) {
 		kind = "a device or socket"
 	}
 	if kind != "" {
-		return at, "", fault.Errorf("%s is %s of %s, and no lease; remove it, or want another %s", file, kind, ownerOf(info), fault.Key("lease-file"))
+		return at, "", fault.Errorf("%s is %s of %s, and no lease; remove it, or want another %s", file, kind, ownerOf(info),
+			fault.Key("lease-file"))
 	}
 	var f *os.File
 	if err := shortage.Files(func() (err error) { f, err = ordinary.Open(file); return err }); err != nil {
@@ -76,7 +79,8 @@ func readLease(file string) (at time.Time, text string, err error) {
 	case err != nil:
 		return at, "", err
 	case len(b) == mostLease:
-		return at, "", fault.Errorf("%s has more than %d bytes, and is no lease; remove it, or want another %s", described(file), mostLease-1, fault.Key("lease-file"))
+		return at, "", fault.Errorf("%s has more than %d bytes, and is no lease; remove it, or want another %s",
+			described(file), mostLease-1, fault.Key("lease-file"))
 	}
 	return info.ModTime(), string(b), nil
 }
@@ -89,8 +93,8 @@ func described(file string) string {
 	return file
 }
 
-// Private returns why a folder cannot have a lease under a name that others can guess: it must be ours or root's, and take no files of
-// others. It must take ours.
+// Private returns why a folder cannot have a lease under a name that others can guess: it must be ours or root's, and
+// take no files of others. It must take ours.
 func Private(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -113,7 +117,8 @@ func Private(dir string) error {
 // mostSaid is how many bytes of notes a file has before it begins again.
 const mostSaid = 1 << 20
 
-// OpenNotes opens a file for what a guard says, behind what it has. What is no file of ours is an error that says whose it is.
+// OpenNotes opens a file for what a guard says, behind what it has. What is no file of ours is an error that says whose
+// it is.
 func OpenNotes(file string) (*os.File, error) {
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	switch info, err := os.Lstat(file); {

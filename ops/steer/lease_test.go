@@ -37,7 +37,8 @@ func ranked(t *testing.T) (c *livetest.Cluster, left func() (held, ranks int)) {
 	s := seen(t, c)
 	for i := range s.Jobs {
 		if s.Jobs[i].State == live.Waiting {
-			c.Act(t.Context(), []live.Action{{Op: live.RankJob, Job: s.Jobs[i].ID, Score: int64(1 + i)}, {Op: live.HoldJob, Job: s.Jobs[i].ID}})
+			c.Act(t.Context(),
+				[]live.Action{{Op: live.RankJob, Job: s.Jobs[i].ID, Score: int64(1 + i)}, {Op: live.HoldJob, Job: s.Jobs[i].ID}})
 		}
 	}
 	left = func() (held, ranks int) {
@@ -58,10 +59,11 @@ func ranked(t *testing.T) (c *livetest.Cluster, left func() (held, ranks int)) {
 	return c, left
 }
 
-// However the clock of the machine is set, a guard lets go what a dead program held, once it has seen no renewal for the term; and nothing
-// that a living one holds.
+// However the clock of the machine is set, a guard lets go what a dead program held, once it has seen no renewal for
+// the term; and nothing that a living one holds.
 func TestAGuardKeepsItsOwnTime(t *testing.T) {
-	for _, step := range []time.Duration{-365 * 24 * time.Hour, -time.Hour, -50 * time.Second, 0, 50 * time.Second, time.Hour, 365 * 24 * time.Hour} {
+	for _, step := range []time.Duration{-365 * 24 * time.Hour, -time.Hour, -50 * time.Second, 0, 50 * time.Second,
+		time.Hour, 365 * 24 * time.Hour} {
 		for _, dies := range []bool{true, false} {
 			for _, at := range []time.Duration{0, 10 * time.Second, 100 * time.Second} { // of the step
 				t.Run(fmt.Sprint(step, dies, at), func(t *testing.T) {
@@ -143,7 +145,8 @@ func TestARenewalInTheFutureIsNone(t *testing.T) {
 	if err := w.lease(file).Take("b"); err != nil {
 		t.Errorf("a lease of the future: %v", err)
 	}
-	if err := w.lease(file).Take("c"); !errors.Is(err, steer.ErrLease) || !strings.Contains(err.Error(), "another program (b)") {
+	if err := w.lease(file).Take("c"); !errors.Is(err, steer.ErrLease) ||
+		!strings.Contains(err.Error(), "another program (b)") {
 		t.Errorf("a lease of now: %v", err)
 	}
 }
@@ -233,7 +236,8 @@ func TestAGuardTakesRanksBack(t *testing.T) {
 	}
 	guard := w.lease(file)
 	guard.Ranks = true
-	if err := steer.Guard(t.Context(), guard, c, func(ctx context.Context, d time.Duration) error { w.pass(d); return ctx.Err() }); err != nil {
+	if err := steer.Guard(t.Context(), guard, c,
+		func(ctx context.Context, d time.Duration) error { w.pass(d); return ctx.Err() }); err != nil {
 		t.Fatal(err)
 	}
 	if held, ranks := left(); held > 0 || ranks > 0 {
@@ -241,8 +245,8 @@ func TestAGuardTakesRanksBack(t *testing.T) {
 	}
 }
 
-// Of two programs that rank, the second is refused with a sentence that names the first; at the end of the first its ranks stay unless they
-// are to be taken back, and the lease is free.
+// Of two programs that rank, the second is refused with a sentence that names the first; at the end of the first its
+// ranks stay unless they are to be taken back, and the lease is free.
 func TestTwoThatRank(t *testing.T) {
 	c := livetest.New(livetest.Machines(2, 8)...)
 	queue(c, 40)
@@ -254,7 +258,8 @@ func TestTwoThatRank(t *testing.T) {
 	}
 	cfg := moved(c, steer.Rank, "sjf+skip", 3)
 	cfg.Lease, cfg.Token = &steer.Lease{File: file, Term: time.Minute, Now: c.Now}, "process 8 on login2"
-	if err := steer.Run(t.Context(), cfg); !errors.Is(err, steer.ErrLease) || !strings.Contains(err.Error(), "process 7 on login1") || len(c.Log()) > 0 {
+	if err := steer.Run(t.Context(), cfg); !errors.Is(err, steer.ErrLease) ||
+		!strings.Contains(err.Error(), "process 7 on login1") || len(c.Log()) > 0 {
 		t.Fatalf("%v, %v", err, c.Log())
 	}
 	if err := first.End(); err != nil {
@@ -300,11 +305,13 @@ func (deaf) Act(_ context.Context, actions []live.Action) []live.Result {
 func TestReleasesThatChangeNothing(t *testing.T) {
 	c, _ := ranked(t)
 	var waited time.Duration
-	err := steer.ReleaseAll(t.Context(), deaf{c}, steer.Releasing{Ranks: true, Wait: func(_ context.Context, d time.Duration) error {
-		waited += d
-		return nil
-	}})
-	if err == nil || strings.Contains(err.Error(), "%!") || !strings.Contains(err.Error(), "release ") || strings.Contains(err.Error(), "\n") || waited < 10*time.Second {
+	err := steer.ReleaseAll(t.Context(), deaf{c},
+		steer.Releasing{Ranks: true, Wait: func(_ context.Context, d time.Duration) error {
+			waited += d
+			return nil
+		}})
+	if err == nil || strings.Contains(err.Error(), "%!") || !strings.Contains(err.Error(), "release ") ||
+		strings.Contains(err.Error(), "\n") || waited < 10*time.Second {
 		t.Errorf("%v after %v", err, waited)
 	}
 }

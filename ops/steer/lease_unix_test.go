@@ -14,7 +14,8 @@ import (
 	"clustergym/ops/steer"
 )
 
-// What others put in the place of a lease does not stop a program without a word: the sentence says whose it is, and where.
+// What others put in the place of a lease does not stop a program without a word: the sentence says whose it is, and
+// where.
 func TestWhatIsInTheWayOfALease(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "lease")
@@ -30,7 +31,8 @@ func TestWhatIsInTheWayOfALease(t *testing.T) {
 		if err := x.put(); err != nil {
 			t.Fatal(err)
 		}
-		if err := take(); err == nil || !strings.Contains(err.Error(), file+" "+x.says) || !strings.Contains(err.Error(), "uid ") {
+		if err := take(); err == nil || !strings.Contains(err.Error(), file+" "+x.says) ||
+			!strings.Contains(err.Error(), "uid ") {
 			t.Errorf("%v, want %q", err, x.says)
 		}
 		if err := os.Remove(file); err != nil {
@@ -46,7 +48,8 @@ func TestWhatIsInTheWayOfALease(t *testing.T) {
 	if err := os.Chown(file, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
-	if err := take(); err == nil || !strings.Contains(err.Error(), "uid 65534") || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\x1b") {
+	if err := take(); err == nil || !strings.Contains(err.Error(), "uid 65534") || !strings.Contains(err.Error(), file) ||
+		strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("the fresh file of another user: %v", err)
 	}
 	for mode, private := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o777: false, 0o777 | os.ModeSticky: false} {
@@ -65,7 +68,8 @@ func TestWhatIsInTheWayOfALease(t *testing.T) {
 	}
 }
 
-// A full disk is said at once, and once; lines come again when it takes them, the first of them standing alone and counting what is lost.
+// A full disk is said at once, and once; lines come again when it takes them, the first of them standing alone and
+// counting what is lost.
 func TestAFullDiskIsSaidAtOnce(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("there is no /dev/full")
@@ -111,7 +115,8 @@ func TestAFullDiskIsSaidAtOnce(t *testing.T) {
 		t.Error("the end does not say that lines are missing", err)
 	}
 	lines := readLog(t, file)
-	if len(lines) != 3 || lines[0].Log != steer.Format || lines[0].Lost != 3 || lines[0].Waiting != 10 || lines[1].Lost != 0 {
+	if len(lines) != 3 || lines[0].Log != steer.Format || lines[0].Lost != 3 || lines[0].Waiting != 10 ||
+		lines[1].Lost != 0 {
 		t.Errorf("%+v", lines)
 	}
 }

@@ -17,8 +17,8 @@ const Format = "clustergym-steer/1"
 
 // Line is one cycle in the log.
 type Line struct {
-	// Log is Format in a line that stands alone: the first of a file, and the first after lines that were lost. It has the nodes, all
-	// jobs and the order.
+	// Log is Format in a line that stands alone: the first of a file, and the first after lines that were lost. It has the
+	// nodes, all jobs and the order.
 	Log      string    `json:"log,omitempty"`
 	At       time.Time `json:"at"`       // by our clock
 	Observed time.Time `json:"observed"` // when the cluster said it
@@ -35,20 +35,21 @@ type Line struct {
 	Nodes []NodeLine `json:"nodes,omitempty"`
 	// Jobs are all that wait or run, in a line that stands alone.
 	Jobs []JobLine `json:"jobs,omitempty"`
-	// Arrived, Started, Requeued and Ended are what has happened since the line before. A job that ran, and has started anew since, is
-	// in Requeued and in Started.
+	// Arrived, Started, Requeued and Ended are what has happened since the line before. A job that ran, and has started
+	// anew since, is in Requeued and in Started.
 	Arrived  []JobLine `json:"arrived,omitempty"`
 	Started  []JobLine `json:"started,omitempty"`
 	Requeued []JobLine `json:"requeued,omitempty"`
 	Ended    []JobLine `json:"ended,omitempty"`
 	// Unblocked are the jobs that have arrived blocked, and compete for GPUs since this look.
 	Unblocked []string `json:"unblocked,omitempty"`
-	// Order are the waiting jobs as the policy orders them, with the scores that they have; where it has not changed it is left out.
+	// Order are the waiting jobs as the policy orders them, with the scores that they have; where it has not changed it is
+	// left out.
 	Order []Ranked `json:"order,omitempty"`
 	// Starts are the jobs that the policy would start now, or does.
 	Starts []StartLine `json:"starts,omitempty"`
-	// Decisions are how a policy that acts through an environment has weighed its options, one after the other. Scores says what
-	// their scores are, and Rival whose choices stand beside its own.
+	// Decisions are how a policy that acts through an environment has weighed its options, one after the other. Scores
+	// says what their scores are, and Rival whose choices stand beside its own.
 	Decisions []DecisionLine `json:"decisions,omitempty"`
 	Scores    string         `json:"scores,omitempty"`
 	Rival     string         `json:"rival,omitempty"`
@@ -130,12 +131,13 @@ func (r Ranked) MarshalJSON() ([]byte, error) {
 	}{r.ID, r.Score})
 }
 
-// Log writes lines of JSON to a file. Write never waits for the disk: lines that it cannot keep up with are lost, and counted. A file
-// that is full becomes FILE.1, that one FILE.2 and so on. A disk that takes nothing, because it is full or away, is tried again with each
-// line; what it did not take counts as lost. Steering does not wait for it: what keeps jobs safe is the guard, which needs no log.
+// Log writes lines of JSON to a file. Write never waits for the disk: lines that it cannot keep up with are lost, and
+// counted. A file that is full becomes FILE.1, that one FILE.2 and so on. A disk that takes nothing, because it is full
+// or away, is tried again with each line; what it did not take counts as lost. Steering does not wait for it: what
+// keeps jobs safe is the guard, which needs no log.
 type Log struct {
-	// Note says to people when the disk begins to take nothing, and when it takes lines again; nil = nothing. It is set before the first
-	// line.
+	// Note says to people when the disk begins to take nothing, and when it takes lines again; nil = nothing. It is set
+	// before the first line.
 	Note  func(text string)
 	file  string
 	most  int64 // bytes of one file
@@ -202,7 +204,8 @@ func (l *Log) take(e entry) {
 	case err != nil:
 		l.lost.Add(1 + e.lost)
 		if l.bad++; l.bad == 1 && l.Note != nil {
-			l.Note(fmt.Sprintf("the log %s takes no lines (%v); steering goes on without, and each look tries again", l.file, err))
+			l.Note(fmt.Sprintf("the log %s takes no lines (%v); steering goes on without, and each look tries again", l.file,
+				err))
 		}
 		if l.err == nil {
 			l.err = err

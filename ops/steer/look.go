@@ -107,11 +107,13 @@ func (l *loop) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.line.Took, l.line.Read, l.line.Think, l.line.Write = l.Now().Sub(begun).Seconds(), l.spent.read.Seconds(), l.spent.think.Seconds(), l.spent.write.Seconds()
+	l.line.Took, l.line.Read, l.line.Think, l.line.Write = l.Now().Sub(begun).Seconds(), l.spent.read.Seconds(),
+		l.spent.think.Seconds(), l.spent.write.Seconds()
 	l.Metrics.change(func(m *Metrics) {
 		m.cycles, m.seconds, m.seen, m.spared = m.cycles+1, m.seconds+l.line.Took, s.At, l.leftOver(s)
 		m.read, m.think, m.write = m.read+l.line.Read, m.think+l.line.Think, m.write+l.line.Write
-		m.waiting, m.running, m.lost, m.starts = int64(l.line.Waiting), int64(l.line.Running), l.Log.Lost(), m.starts+int64(len(starts))
+		m.waiting, m.running, m.lost, m.starts = int64(l.line.Waiting), int64(l.line.Running), l.Log.Lost(),
+			m.starts+int64(len(starts))
 	})
 	return l.Log.Write(&l.line)
 }
@@ -137,12 +139,14 @@ func (l *loop) hurried(what string) {
 	}
 }
 
-// ready opens the policy, unless there is one, and finds the jobs that it cannot be asked about. changed says why there is none any more.
+// ready opens the policy, unless there is one, and finds the jobs that it cannot be asked about. changed says why there
+// is none any more.
 func (l *loop) ready(s *live.Snapshot, changed string) (err error) {
 	if l.policy == nil {
 		l.layout = mirror.LayoutOf(s)
 		if len(l.layout.Nodes) == 0 {
-			return fault.Errorf("%w: the cluster has no node with GPUs (in Kubernetes %s names what counts as GPUs)", live.ErrUnsupported, fault.Key("gpu-resource"))
+			return fault.Errorf("%w: the cluster has no node with GPUs (in Kubernetes %s names what counts as GPUs)",
+				live.ErrUnsupported, fault.Key("gpu-resource"))
 		}
 		p, err := l.Open(l.layout, s)
 		if err != nil {
@@ -169,8 +173,8 @@ func (l *loop) ready(s *live.Snapshot, changed string) (err error) {
 	return nil
 }
 
-// show tells the environment what the cluster says. Starts that it has been asked for count as carried out, until it is clear that
-// they are not.
+// show tells the environment what the cluster says. Starts that it has been asked for count as carried out, until it is
+// clear that they are not.
 func (l *loop) show(s *live.Snapshot) error {
 	changed := ""
 	for again := false; ; again = true {

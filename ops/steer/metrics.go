@@ -55,13 +55,15 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		{"writes_total", "counter", "Actions that the cluster has taken.", float64(m.writes)},
 		{"refused_total", "counter", "Actions that the cluster has refused, or that came too late.", float64(m.refused)},
 		{"starts_total", "counter", "Starts that the policy has chosen, in all cycles.", float64(m.starts)},
-		{"observation_age_seconds", "gauge", "Age of the last observation, by the cluster's clock; NaN before the first.", m.age(m.seen)},
+		{"observation_age_seconds", "gauge", "Age of the last observation, by the cluster's clock; NaN before the first.",
+			m.age(m.seen)},
 		{"lease_age_seconds", "gauge", "Time since the lease was renewed; NaN without one.", m.age(m.renewed)},
 		{"waiting_jobs", "gauge", "Jobs that wait.", float64(m.waiting)},
 		{"running_jobs", "gauge", "Jobs that run.", float64(m.running)},
 		{"spared_jobs", "gauge", "Waiting jobs that are left to the cluster.", float64(m.spared)},
 		{"lost_log_lines", "gauge", "Lines of the log lost since the last one that was written.", float64(m.lost)},
 	} {
-		_, _ = fmt.Fprintf(w, "# HELP clustergym_steer_%s %s\n# TYPE clustergym_steer_%s %s\nclustergym_steer_%s %g\n", x.name, x.help, x.name, x.kind, x.name, x.value)
+		_, _ = fmt.Fprintf(w, "# HELP clustergym_steer_%s %s\n# TYPE clustergym_steer_%s %s\nclustergym_steer_%s %g\n",
+			x.name, x.help, x.name, x.kind, x.name, x.value)
 	}
 }

@@ -61,7 +61,8 @@ func openEnv(cfg *config.Config, l mirror.Layout, w *past) (sched.Steered, error
 	return x, nil
 }
 
-// causal returns cfg with estimates that a cluster can have: its own where they are, history in place of exact and noisy ones.
+// causal returns cfg with estimates that a cluster can have: its own where they are, history in place of exact and
+// noisy ones.
 func causal(cfg config.Config) (config.Config, error) {
 	if cfg.Estimates().Rung() < sim.RungNoisy {
 		return cfg, nil
@@ -122,7 +123,10 @@ func openRule(c *Choice, n policyname.Name, l mirror.Layout, w *past) (*Policy, 
 	case ahead:
 		sch, err = rollout.New(setup, rival.Sched)
 	case why != "":
-		return nil, fault.Mistakef("%s remembers what it decided before (%s), and a cluster may decide otherwise; want a policy that looks at nothing but the state, as %s", c.Policy, why, strings.Join(schedulers.Bases(), ", "))
+		return nil,
+			fault.Mistakef(
+				"%s remembers what it decided before (%s), and a cluster may decide otherwise; want a policy that looks at "+
+					"nothing but the state, as %s", c.Policy, why, strings.Join(schedulers.Bases(), ", "))
 	default:
 		sch, err = schedulers.New(rival.Sched)
 	}

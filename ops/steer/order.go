@@ -13,8 +13,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// ordered returns the queue in the policy's order, and notes it in the line if it has changed. Jobs for which there was no time keep the
-// order that they have, after the others.
+// ordered returns the queue in the policy's order, and notes it in the line if it has changed. Jobs for which there was
+// no time keep the order that they have, after the others.
 func (l *loop) ordered(ctx context.Context, s *live.Snapshot, starts []Start) ([]Ranked, error) {
 	var jobs []sim.Job
 	decided := 0

@@ -59,8 +59,9 @@ func (p *Policy) Starts(ctx context.Context) (all []Start, err error) {
 	return all, err
 }
 
-// Order returns the waiting jobs. The first decided of them are in the order in which the policy prefers them: most of them, if there are
-// so many and there is time; the others are in order of arrival. starts are what Starts has returned at this moment.
+// Order returns the waiting jobs. The first decided of them are in the order in which the policy prefers them: most of
+// them, if there are so many and there is time; the others are in order of arrival. starts are what Starts has returned
+// at this moment.
 func (p *Policy) Order(ctx context.Context, most int, starts []Start) (jobs []sim.Job, decided int, err error) {
 	if p.NoOrder != "" {
 		return nil, 0, errors.New(p.NoOrder)
@@ -98,10 +99,13 @@ func Open(c *Choice, l mirror.Layout) (*Policy, error) {
 // Names resolves the names of policies on a cluster.
 func Names() *policyname.Resolver {
 	return &policyname.Resolver{
-		Folder: isFolder, Orders: schedulers.Orders(), Rules: schedulers.Orders(), Ahead: []policyname.Ahead{policyname.Rollout},
+		Folder: isFolder, Orders: schedulers.Orders(), Rules: schedulers.Orders(),
+		Ahead: []policyname.Ahead{policyname.Rollout},
 		Check: func(n policyname.Name) error {
 			if schedulers.Preemptive(n.Base) {
-				return fault.Errorf("%s stops running jobs, which steer never does; use an order such as sjf, or another of gymctl sim %s help", n, fault.Key("policy"))
+				return fault.Errorf(
+					"%s stops running jobs, which steer never does; use an order such as sjf, or another of gymctl sim %s help", n,
+					fault.Key("policy"))
 			}
 			return nil
 		},

@@ -16,16 +16,19 @@ import (
 	"clustergym/traces"
 )
 
-// Estimates never exceed time limits, also where predictors know longer jobs of a user. A job whose user nobody knows is estimated,
-// too, and one that runs for longer than it was to has something left.
+// Estimates never exceed time limits, also where predictors know longer jobs of a user. A job whose user nobody knows
+// is estimated, too, and one that runs for longer than it was to has something left.
 func TestEstimatesKeepToLimits(t *testing.T) {
 	var past []traces.Job
 	for i := range 200 {
-		past = append(past, traces.Job{ID: "p", User: "known", Submit: time.Duration(i) * time.Hour, Work: 10 * time.Hour, Estimate: 20 * time.Hour, GPUs: 1, GPUMilli: 1000})
+		past = append(past,
+			traces.Job{ID: "p", User: "known", Submit: time.Duration(i) * time.Hour, Work: 10 * time.Hour,
+				Estimate: 20 * time.Hour, GPUs: 1, GPUMilli: 1000})
 	}
 	for _, est := range []string{"history", "gbdt", "trace"} {
 		c := livetest.New(livetest.Machines(1, 8)...)
-		for _, j := range []traces.Job{{ID: "a", User: "known", GPUs: 8}, {ID: "b", User: "known", GPUs: 4}, {ID: "c", User: "nobody", GPUs: 4}} {
+		for _, j := range []traces.Job{{ID: "a", User: "known", GPUs: 8}, {ID: "b", User: "known", GPUs: 4},
+			{ID: "c", User: "nobody", GPUs: 4}} {
 			j.Work, j.Estimate, j.GPUMilli = 50*time.Hour, time.Hour, 1000
 			c.Submit(j)
 		}
@@ -87,7 +90,8 @@ func TestRefusedOpenings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"srtf": "stops running jobs", "nothing+skip": "nothing"} {
-		if _, err := rule(name, "trace")(mirror.LayoutOf(s), (*live.Snapshot)(nil)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := rule(name, "trace")(mirror.LayoutOf(s), (*live.Snapshot)(nil)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

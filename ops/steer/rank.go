@@ -6,7 +6,8 @@ import (
 	"clustergym/live"
 )
 
-// step is the distance of scores that are given out anew, where there is room: jobs that come later get scores in between.
+// step is the distance of scores that are given out anew, where there is room: jobs that come later get scores in
+// between.
 const step = live.MaxScore / 4096
 
 // Ranked is a waiting job and its score.
@@ -15,8 +16,8 @@ type Ranked struct {
 	Score int64 // that the cluster has; 0 = none
 }
 
-// Rerank returns the actions that give the jobs of order falling scores, as few as it can: jobs that stand in order already keep
-// theirs. The first jobs in order come first, so that a part of the actions does what matters most.
+// Rerank returns the actions that give the jobs of order falling scores, as few as it can: jobs that stand in order
+// already keep theirs. The first jobs in order come first, so that a part of the actions does what matters most.
 func Rerank(order []Ranked) []live.Action {
 	keep := kept(order)
 	scores := make([]int64, len(order))

@@ -121,7 +121,8 @@ func (l *loop) fits(m *machines, j *live.Job) string {
 	case typed == 0:
 		return fmt.Sprintf("wants GPUs of type %s, and the cluster has %s", strings.Join(j.GPUTypes, " or "), m.kinds())
 	case j.GPUs > typed:
-		return fmt.Sprintf("wants %d GPUs of type %s, and the cluster has %d", j.GPUs, strings.Join(j.GPUTypes, " or "), typed)
+		return fmt.Sprintf("wants %d GPUs of type %s, and the cluster has %d", j.GPUs, strings.Join(j.GPUTypes, " or "),
+			typed)
 	case most > 0 && j.GPUs > most:
 		return fmt.Sprintf("wants %d GPUs, and %s knows jobs of up to %d", j.GPUs, l.policy.Name, most)
 	}

@@ -22,7 +22,8 @@ func TestARefusedJobIsTriedAgain(t *testing.T) {
 	for _, mode := range []string{steer.Rank, steer.Gate} {
 		c := livetest.New(livetest.Machines(1, 8)...)
 		queue(c, 40)
-		c.Submit(traces.Job{ID: "odd", Submit: 595 * time.Second, Work: time.Minute, Estimate: time.Hour, GPUs: 8, GPUMilli: 1000})
+		c.Submit(traces.Job{ID: "odd", Submit: 595 * time.Second, Work: time.Minute, Estimate: time.Hour, GPUs: 8,
+			GPUMilli: 1000})
 		c.Advance(10 * time.Minute)
 		c.Refuse("odd", fmt.Errorf("%w: it has a lock", live.ErrDenied))
 		cfg := moved(c, mode, "sjf+skip", 60) // ten minutes
@@ -45,7 +46,8 @@ func TestARefusedJobIsTriedAgain(t *testing.T) {
 		if n := asked(); n < 2 || n > 5 { // at 0, 1, 3 and 7 minutes
 			t.Errorf("%s: the cluster was asked %d times for what it refuses: %v", mode, n, notes)
 		}
-		if len(notes) < 2 || !strings.Contains(notes[0], "it has a lock") || !strings.Contains(notes[0], "tried again in 1m") {
+		if len(notes) < 2 || !strings.Contains(notes[0], "it has a lock") ||
+			!strings.Contains(notes[0], "tried again in 1m") {
 			t.Errorf("%s: it was said %q", mode, notes)
 		}
 	}
@@ -81,13 +83,14 @@ func TestAGuardSaysWhatIsRefused(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(notes) < 5 || len(notes) > 12 || !strings.Contains(notes[0], "was not renewed for 1m0s") || !strings.Contains(notes[1], "release "+id) {
+	if len(notes) < 5 || len(notes) > 12 || !strings.Contains(notes[0], "was not renewed for 1m0s") ||
+		!strings.Contains(notes[1], "release "+id) {
 		t.Errorf("%d notes: %q", len(notes), notes)
 	}
 }
 
-// A job that was let go to nodes, which the cluster does not take back, keeps nothing else from being released; it is named, and nobody
-// tries for ever.
+// A job that was let go to nodes, which the cluster does not take back, keeps nothing else from being released; it is
+// named, and nobody tries for ever.
 func TestWhatIsTiedKeepsNothingElseHeld(t *testing.T) {
 	tied := fmt.Errorf("%w: it waits for node g0", live.ErrTied)
 	begin := func() (c *livetest.Cluster, held func() int) {
@@ -130,7 +133,8 @@ func TestWhatIsTiedKeepsNothingElseHeld(t *testing.T) {
 	if held() < 10 {
 		t.Fatalf("%d jobs are held", held())
 	}
-	err := steer.ReleaseAll(t.Context(), c, steer.Releasing{Wait: func(context.Context, time.Duration) error { return nil }})
+	err := steer.ReleaseAll(t.Context(), c,
+		steer.Releasing{Wait: func(context.Context, time.Duration) error { return nil }})
 	if !errors.Is(err, live.ErrTied) {
 		t.Errorf("%v, want ErrTied", err)
 	}
@@ -138,11 +142,13 @@ func TestWhatIsTiedKeepsNothingElseHeld(t *testing.T) {
 
 	c, held = begin()
 	var notes []string
-	l := &steer.Lease{File: filepath.Join(t.TempDir(), "lease"), Term: time.Minute, Now: c.Now, Note: func(text string) { notes = append(notes, text) }}
+	l := &steer.Lease{File: filepath.Join(t.TempDir(), "lease"), Term: time.Minute, Now: c.Now,
+		Note: func(text string) { notes = append(notes, text) }}
 	if err := l.Take("a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := steer.Guard(t.Context(), l, c, func(ctx context.Context, d time.Duration) error { c.Advance(d); return ctx.Err() }); err != nil {
+	if err := steer.Guard(t.Context(), l, c,
+		func(ctx context.Context, d time.Duration) error { c.Advance(d); return ctx.Err() }); err != nil {
 		t.Error(err)
 	}
 	check("a guard", c, held, strings.Join(notes, "\n"))
@@ -206,7 +212,8 @@ func TestJobsThatDoNotFitAreNamed(t *testing.T) {
 	for _, mode := range []string{steer.Shadow, steer.Rank, steer.Gate} {
 		c := livetest.New(nodes...)
 		queue(c, 30)
-		for id, j := range map[string]traces.Job{"wide": {GPUs: 17}, "kind": {GPUs: 2, GPUTypes: []string{"H100"}}, "many": {GPUs: 9, GPUTypes: []string{"V100"}}, "fine": {GPUs: 8, GPUTypes: []string{"V100"}}} {
+		for id, j := range map[string]traces.Job{"wide": {GPUs: 17}, "kind": {GPUs: 2, GPUTypes: []string{"H100"}},
+			"many": {GPUs: 9, GPUTypes: []string{"V100"}}, "fine": {GPUs: 8, GPUTypes: []string{"V100"}}} {
 			j.ID, j.Work, j.Estimate, j.GPUMilli = id, time.Minute, time.Hour, 1000
 			c.Submit(j)
 		}
@@ -217,7 +224,9 @@ func TestJobsThatDoNotFitAreNamed(t *testing.T) {
 			t.Fatal(mode, err)
 		}
 		all := strings.Join(notes, "\n")
-		for _, want := range []string{"wide wants 17 GPUs, and the cluster has 16", "kind wants GPUs of type H100, and the cluster has A100, V100", "many wants 9 GPUs of type V100, and the cluster has 8"} {
+		for _, want := range []string{"wide wants 17 GPUs, and the cluster has 16",
+			"kind wants GPUs of type H100, and the cluster has A100, V100",
+			"many wants 9 GPUs of type V100, and the cluster has 8"} {
 			if strings.Count(all, want) != 1 {
 				t.Errorf("%s: %q is said %d times in %q", mode, want, strings.Count(all, want), notes)
 			}
@@ -226,7 +235,8 @@ func TestJobsThatDoNotFitAreNamed(t *testing.T) {
 			t.Errorf("%s: %q", mode, notes)
 		}
 		for _, a := range c.Log() {
-			if mode == steer.Gate && (strings.Contains(a, "wide") || strings.Contains(a, "kind") || strings.Contains(a, "many")) {
+			if mode == steer.Gate && (strings.Contains(a, "wide") || strings.Contains(a, "kind") ||
+				strings.Contains(a, "many")) {
 				t.Errorf("asked for %s", a)
 			}
 		}
@@ -253,8 +263,8 @@ func (o *other) Observe(ctx context.Context) (*live.Snapshot, error) {
 	return s, err
 }
 
-// A node that goes and comes back is down meanwhile. A new one, with which the policy does not fit any more, ends steer with both
-// reasons, and nothing stays held.
+// A node that goes and comes back is down meanwhile. A new one, with which the policy does not fit any more, ends steer
+// with both reasons, and nothing stays held.
 func TestNodesThatComeAndGo(t *testing.T) {
 	for _, mode := range []string{steer.Shadow, steer.Rank, steer.Gate} {
 		for _, fresh := range []bool{false, true} {
@@ -291,13 +301,15 @@ func TestNodesThatComeAndGo(t *testing.T) {
 			}
 			err := steer.Run(t.Context(), cfg)
 			switch {
-			case fresh && (err == nil || !strings.Contains(err.Error(), "node g9 is new") || !strings.Contains(err.Error(), "it was trained on 2 nodes")):
+			case fresh && (err == nil || !strings.Contains(err.Error(), "node g9 is new") ||
+				!strings.Contains(err.Error(), "it was trained on 2 nodes")):
 				t.Errorf("%s: a new node: %v", mode, err)
 			case !fresh && err != nil:
 				t.Errorf("%s: a node has gone and come back: %v", mode, err)
 			}
 			s, err := c.Observe(t.Context())
-			if err != nil || slices.ContainsFunc(s.Jobs, func(j live.Job) bool { return j.Ours || j.Freed && j.State == live.Waiting }) {
+			if err != nil || slices.ContainsFunc(s.Jobs,
+				func(j live.Job) bool { return j.Ours || j.Freed && j.State == live.Waiting }) {
 				t.Errorf("%s, new: %v: jobs are held after the end, %v", mode, fresh, err)
 			}
 		}

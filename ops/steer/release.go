@@ -20,12 +20,13 @@ type Releasing struct {
 	Wait   func(ctx context.Context, d time.Duration) error
 }
 
-// releaseTries is how often ReleaseAll looks whether anything is left, where the cluster says that it has taken everything.
+// releaseTries is how often ReleaseAll looks whether anything is left, where the cluster says that it has taken
+// everything.
 const releaseTries = 20
 
-// ReleaseAll takes back whatever this program has done to waiting jobs, and looks again until nothing is left. Jobs that have started
-// or ended in the meantime need nothing. live.ErrTied names jobs that were let go to nodes for which they wait, where the cluster does not
-// take that back: all else has been released then.
+// ReleaseAll takes back whatever this program has done to waiting jobs, and looks again until nothing is left. Jobs
+// that have started or ended in the meantime need nothing. live.ErrTied names jobs that were let go to nodes for which
+// they wait, where the cluster does not take that back: all else has been released then.
 func ReleaseAll(ctx context.Context, c live.Cluster, o Releasing) error {
 	if o.Wait == nil {
 		o.Wait = Sleep
@@ -37,7 +38,8 @@ func ReleaseAll(ctx context.Context, c live.Cluster, o Releasing) error {
 	for tries := 0; o.Until || tries < releaseTries; {
 		s, err := c.Observe(ctx)
 		if err == nil {
-			actions := slices.DeleteFunc(releases(s, o.Ranks), func(a live.Action) bool { return a.Op == live.ReleaseJob && tied[a.Job] != nil })
+			actions := slices.DeleteFunc(releases(s, o.Ranks),
+				func(a live.Action) bool { return a.Op == live.ReleaseJob && tied[a.Job] != nil })
 			if len(actions) == 0 {
 				if clean++; clean > 1 || o.Settle == 0 {
 					return left(s, tied)
@@ -79,7 +81,8 @@ func ReleaseAll(ctx context.Context, c live.Cluster, o Releasing) error {
 	}
 	if last == nil {
 		n := len(taken)
-		return fmt.Errorf("the cluster has taken %s %d times, and still shows what there was before", strings.Join(taken[:min(3, n)], ", ")+more(n-3), releaseTries)
+		return fmt.Errorf("the cluster has taken %s %d times, and still shows what there was before",
+			strings.Join(taken[:min(3, n)], ", ")+more(n-3), releaseTries)
 	}
 	return fmt.Errorf("jobs may still be held after %d tries: %w", releaseTries, last)
 }

@@ -31,8 +31,8 @@ func (l *loop) fallen(s *live.Snapshot) {
 	}
 }
 
-// steady gives nodes that show fewer GPUs than jobs hold there, or none where there were some, the GPUs that they had: such a node counts as
-// drained until it shows them again, and the policy need not begin anew for it. It says so once.
+// steady gives nodes that show fewer GPUs than jobs hold there, or none where there were some, the GPUs that they had:
+// such a node counts as drained until it shows them again, and the policy need not begin anew for it. It says so once.
 func (l *loop) steady(s *live.Snapshot) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -52,7 +52,8 @@ func (l *loop) steady(s *live.Snapshot) {
 		}
 		if !l.short[n.Name] {
 			l.short[n.Name] = true
-			l.Note(fmt.Sprintf("node %s shows %s; it counts as drained, with %d GPUs, until it shows them again", n.Name, shows, n.GPUs))
+			l.Note(fmt.Sprintf("node %s shows %s; it counts as drained, with %d GPUs, until it shows them again", n.Name, shows,
+				n.GPUs))
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"clustergym/ops/steer/mirror"
 )
 
-// A node that shows no GPUs while jobs run on it counts as drained, with the GPUs that it had. The policy does not begin anew, nothing is
-// started there, and all goes on when it shows them again.
+// A node that shows no GPUs while jobs run on it counts as drained, with the GPUs that it had. The policy does not
+// begin anew, nothing is started there, and all goes on when it shows them again.
 func TestANodeThatShowsNoGPUs(t *testing.T) {
 	for _, mode := range steer.Modes() {
 		for _, busy := range []bool{true, false} {

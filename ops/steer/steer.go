@@ -50,7 +50,9 @@ type spent struct{ read, think, write time.Duration }
 
 // Run steers until ctx ends, or the cluster refuses what the mode needs. Jobs that are held back are released then.
 func Run(ctx context.Context, cfg Config) error {
-	l := &loop{Config: cfg, before: map[string]*live.Job{}, chosen: map[string]bool{}, promised: map[string]*promise{}, refused: map[string]*refusal{}, unfit: map[string]string{}, late: map[string]int{}, whole: map[string]live.Node{}, short: map[string]bool{}, up: map[string]bool{}}
+	l := &loop{Config: cfg, before: map[string]*live.Job{}, chosen: map[string]bool{}, promised: map[string]*promise{},
+		refused: map[string]*refusal{}, unfit: map[string]string{}, late: map[string]int{}, whole: map[string]live.Node{},
+		short: map[string]bool{}, up: map[string]bool{}}
 	if l.Wait == nil {
 		l.Wait = Sleep
 	}
@@ -90,8 +92,9 @@ func (l *loop) leaseText() (string, error) {
 	return l.Lease.holder()
 }
 
-// alive runs what steers. In rank the lease is renewed meanwhile as long as this process lives: ranks harm less than holds when a look takes
-// long, and a policy may take longer for its first look than a lease lasts. What comes of it shows when something is written.
+// alive runs what steers. In rank the lease is renewed meanwhile as long as this process lives: ranks harm less than
+// holds when a look takes long, and a policy may take longer for its first look than a lease lasts. What comes of it
+// shows when something is written.
 func (l *loop) alive(steers func() error) error {
 	if l.Mode != Rank || !l.leased() {
 		return steers()
@@ -172,8 +175,8 @@ func (l *loop) loop(ctx context.Context) error {
 	return nil
 }
 
-// patience is how long a cluster may refuse what it has granted before. An API server that has just started knows nobody's rights for a
-// moment.
+// patience is how long a cluster may refuse what it has granted before. An API server that has just started knows
+// nobody's rights for a moment.
 const patience = time.Minute
 
 // patient reports whether a refusal may pass.
@@ -193,7 +196,8 @@ func (l *loop) rest(ctx context.Context) error {
 		d := left
 		if l.leased() {
 			d = min(d, l.Lease.Term/4)
-			if err := l.renew(); err != nil && !errors.Is(err, live.ErrUnreachable) && !errors.Is(err, live.ErrDenied) { // it is tried again before anything is written
+			// it is tried again before anything is written
+			if err := l.renew(); err != nil && !errors.Is(err, live.ErrUnreachable) && !errors.Is(err, live.ErrDenied) {
 				return err
 			}
 		}

@@ -55,7 +55,9 @@ func queue(c *livetest.Cluster, n int) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for i := range n {
 		work := time.Duration(60+r.IntN(60)*r.IntN(60)) * time.Second
-		c.Submit(traces.Job{ID: fmt.Sprintf("%03d", i), User: fmt.Sprint("u", i%5), Submit: time.Duration(r.IntN(600)) * time.Second, Work: work, Estimate: work * 5 / 4, GPUs: 1 << r.IntN(4), GPUMilli: 1000})
+		c.Submit(traces.Job{ID: fmt.Sprintf("%03d", i), User: fmt.Sprint("u", i%5),
+			Submit: time.Duration(r.IntN(600)) * time.Second, Work: work, Estimate: work * 5 / 4, GPUs: 1 << r.IntN(4),
+			GPUMilli: 1000})
 	}
 }
 
@@ -136,7 +138,8 @@ func TestModes(t *testing.T) {
 		t.Errorf("the log tells of %d starts", told)
 	}
 	for _, x := range []struct{ mode, policy string }{
-		{steer.Rank, "sjf+skip"}, {steer.Rank, "sjf@slots"}, {steer.Gate, "sjf+skip"}, {steer.Gate, "sjf@slots"}, {steer.Gate, "rollout:sjf+skip"},
+		{steer.Rank, "sjf+skip"}, {steer.Rank, "sjf@slots"}, {steer.Gate, "sjf+skip"}, {steer.Gate, "sjf@slots"},
+		{steer.Gate, "rollout:sjf+skip"},
 	} {
 		w, c, _ := run(t, x.mode, x.policy)
 		t.Logf("%s %s: %v, first come: %v, %d actions", x.mode, x.policy, w, fifo, len(c.Log()))
@@ -146,7 +149,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Gate starts what the policy has chosen where it has chosen. Jobs that the cluster starts before anybody has seen them are its own.
+// Gate starts what the policy has chosen where it has chosen. Jobs that the cluster starts before anybody has seen them
+// are its own.
 func TestGateStartsWhereItChooses(t *testing.T) {
 	_, c, lines := run(t, steer.Gate, "sjf+skip")
 	where := map[string]string{}
@@ -251,16 +255,19 @@ func TestTroubles(t *testing.T) {
 	}
 	c, cfg, notes := start()
 	c.Unreachable(5, 7)
-	if err := steer.Run(t.Context(), cfg); err != nil || len(*notes) != 2 || !strings.Contains((*notes)[0], "cannot be reached") {
+	if err := steer.Run(t.Context(), cfg); err != nil || len(*notes) != 2 ||
+		!strings.Contains((*notes)[0], "cannot be reached") {
 		t.Errorf("away: %v, %q", err, *notes)
 	}
-	for _, mode := range []string{steer.Rank, steer.Gate} { // it stops answering in the middle of the first cycle, for example after a hold
+	// it stops answering in the middle of the first cycle, for example after a hold
+	for _, mode := range []string{steer.Rank, steer.Gate} {
 		for first := 2; first < 40; first++ {
 			c, cfg, notes = start()
 			c.Advance(10 * time.Minute)
 			c.Unreachable(first, 7)
 			cfg.Mode = mode
-			if err := steer.Run(t.Context(), cfg); err != nil || !slices.ContainsFunc(*notes, func(n string) bool { return strings.Contains(n, "cannot be reached") }) {
+			if err := steer.Run(t.Context(), cfg); err != nil ||
+				!slices.ContainsFunc(*notes, func(n string) bool { return strings.Contains(n, "cannot be reached") }) {
 				t.Errorf("%s, away after %d calls: %v, %q", mode, first, err, *notes)
 			}
 		}
@@ -275,7 +282,8 @@ func TestTroubles(t *testing.T) {
 	}
 	c, cfg, _ = start()
 	c.Deny(live.RankJob)
-	if err := steer.Run(t.Context(), cfg); !errors.Is(err, live.ErrUnsupported) || !strings.Contains(err.Error(), "this user may not rank jobs") {
+	if err := steer.Run(t.Context(), cfg); !errors.Is(err, live.ErrUnsupported) ||
+		!strings.Contains(err.Error(), "this user may not rank jobs") {
 		t.Errorf("denied: %v", err)
 	}
 	c, cfg, _ = start()
@@ -416,7 +424,8 @@ func TestMetrics(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	cfg.Metrics.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	for _, want := range []string{"clustergym_steer_cycles_total 3\n", "clustergym_steer_errors_total 1\n", "clustergym_steer_lost_log_lines 0\n"} {
+	for _, want := range []string{"clustergym_steer_cycles_total 3\n", "clustergym_steer_errors_total 1\n",
+		"clustergym_steer_lost_log_lines 0\n"} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%q is not in\n%s", want, w.Body)
 		}
@@ -479,16 +488,19 @@ func TestLogRotates(t *testing.T) {
 	}
 }
 
-// BenchmarkCycle is one cycle over 10,000 waiting jobs on 512 GPUs. The slots of the rules that act are those of JobSelect-v1.
+// BenchmarkCycle is one cycle over 10,000 waiting jobs on 512 GPUs. The slots of the rules that act are those of
+// JobSelect-v1.
 func BenchmarkCycle(b *testing.B) {
 	c := livetest.New(livetest.Machines(64, 8)...)
 	for i := range 10_000 {
 		work := time.Duration(60+i*7919%3600) * time.Second
-		c.Submit(traces.Job{ID: fmt.Sprintf("%05d", i), User: fmt.Sprint("u", i%50), Estimate: work, Work: work, GPUs: 1 << (i % 4), GPUMilli: 1000})
+		c.Submit(traces.Job{ID: fmt.Sprintf("%05d", i), User: fmt.Sprint("u", i%50), Estimate: work, Work: work,
+			GPUs: 1 << (i % 4), GPUMilli: 1000})
 	}
 	c.Advance(0)
 	for _, x := range []struct{ mode, policy string }{
-		{steer.Shadow, "sjf+skip"}, {steer.Rank, "sjf+skip"}, {steer.Gate, "sjf+skip"}, {steer.Rank, "sjf@slots"}, {steer.Gate, "sjf@slots"},
+		{steer.Shadow, "sjf+skip"}, {steer.Rank, "sjf+skip"}, {steer.Gate, "sjf+skip"}, {steer.Rank, "sjf@slots"},
+		{steer.Gate, "sjf@slots"},
 		{steer.Rank, "rollout:sjf+skip"}, {steer.Gate, "rollout:sjf+skip"},
 	} {
 		b.Run(x.mode+"/"+x.policy, func(b *testing.B) {

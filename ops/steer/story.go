@@ -21,7 +21,8 @@ import (
 
 // IsLog reports whether a file that begins with these bytes is a log of steer.
 func IsLog(begin []byte) bool {
-	return bytes.HasPrefix(begin, []byte(`{"log":"clustergym-steer/`)) || bytes.HasPrefix(begin, []byte(`{"at":"`)) && bytes.Contains(begin, []byte(`"mode":"`))
+	return bytes.HasPrefix(begin, []byte(`{"log":"clustergym-steer/`)) ||
+		bytes.HasPrefix(begin, []byte(`{"at":"`)) && bytes.Contains(begin, []byte(`"mode":"`))
 }
 
 // The bounds of a story.
@@ -32,9 +33,10 @@ const (
 	mostNotes   = 12 // of one look
 )
 
-// Story writes the log of steer in file, and in the files that it was before (file.1, file.2), as a log of decisions: what happened on
-// the cluster, and at each look what the policy started, or would have. It begins where the cluster got the nodes that it has at the
-// end, and leaves out the oldest looks if there are too many. lines is the number of lines in file.
+// Story writes the log of steer in file, and in the files that it was before (file.1, file.2), as a log of decisions:
+// what happened on the cluster, and at each look what the policy started, or would have. It begins where the cluster
+// got the nodes that it has at the end, and leaves out the oldest looks if there are too many. lines is the number of
+// lines in file.
 func Story(file string, w io.Writer) (lines int, err error) {
 	list, lines, err := readStory(file)
 	if err != nil {
@@ -46,7 +48,8 @@ func Story(file string, w io.Writer) (lines int, err error) {
 	list = sameNodes(list)
 	first, last := list[0], list[len(list)-1]
 	h := decisionlog.Header{
-		Title: fmt.Sprintf("%s, --mode %s, %s", last.Policy, last.Mode, last.Cluster), Policy: last.Policy, Zero: first.Observed,
+		Title: fmt.Sprintf("%s, --mode %s, %s", last.Policy, last.Mode,
+			last.Cluster), Policy: last.Policy, Zero: first.Observed,
 	}
 	if last.DryRun {
 		h.Title += ", dry run"
@@ -57,7 +60,8 @@ func Story(file string, w io.Writer) (lines int, err error) {
 	for _, n := range first.Nodes {
 		h.Nodes, h.Names = append(h.Nodes, n.GPUs), append(h.Names, n.Name)
 	}
-	t := teller{log: decisionlog.NewWriter(w, h), zero: first.Observed, now: math.Inf(-1), number: map[string]int{}, down: make([]bool, len(h.Nodes)), jobs: map[string]*toldJob{}, asks: h.Scores+h.Rival != ""}
+	t := teller{log: decisionlog.NewWriter(w, h), zero: first.Observed, now: math.Inf(-1), number: map[string]int{},
+		down: make([]bool, len(h.Nodes)), jobs: map[string]*toldJob{}, asks: h.Scores+h.Rival != ""}
 	for i, n := range first.Nodes {
 		t.number[n.Name] = i
 		t.first = append(t.first, len(t.owner))
@@ -208,7 +212,8 @@ func (t *teller) look(l *Line, first, last bool) {
 	} else {
 		t.changes(l, add)
 	}
-	slices.SortStableFunc(list, func(a, b happening) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.rank(), b.rank())) })
+	slices.SortStableFunc(list,
+		func(a, b happening) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.rank(), b.rank())) })
 	happened := len(list) > 0
 	for i := range list {
 		t.event(&list[i])
@@ -286,7 +291,9 @@ func (t *teller) changes(l *Line, add func(at time.Time, kind string, j *JobLine
 	}
 	for i := range l.Ended {
 		if was := t.jobs[l.Ended[i].ID]; was != nil {
-			add(l.Ended[i].End, map[bool]string{true: "finish", false: "drop"}[was.runs || !l.Ended[i].Start.IsZero() && len(l.Ended[i].Nodes) > 0], &l.Ended[i])
+			add(l.Ended[i].End,
+				map[bool]string{true: "finish", false: "drop"}[was.runs || !l.Ended[i].Start.IsZero() && len(l.Ended[i].Nodes) > 0],
+				&l.Ended[i])
 		}
 	}
 }
@@ -424,7 +431,8 @@ func few(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// decide writes the decisions of a look: those that the policy has told, or, of one that sees the whole queue, one for each start.
+// decide writes the decisions of a look: those that the policy has told, or, of one that sees the whole queue, one for
+// each start.
 func (t *teller) decide(l *Line, notes []string) {
 	t.now = max(t.now, t.since(l.Observed))
 	list := l.Decisions
@@ -444,7 +452,8 @@ func (t *teller) decide(l *Line, notes []string) {
 			}
 		}
 		t.n++
-		d := decisionlog.Decision{At: t.now, Number: t.n, Options: list[i].Options, Chosen: list[i].Chosen, Rival: list[i].Rival, Waiting: max(0, l.Waiting-i)}
+		d := decisionlog.Decision{At: t.now, Number: t.n, Options: list[i].Options, Chosen: list[i].Chosen,
+			Rival: list[i].Rival, Waiting: max(0, l.Waiting-i)}
 		if i == 0 {
 			d.Notes = notes
 		}

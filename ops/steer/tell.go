@@ -12,7 +12,8 @@ import (
 	"clustergym/live"
 )
 
-// digest names a snapshot by what it says, but for its time, and for priorities and forecasts, which change by themselves.
+// digest names a snapshot by what it says, but for its time, and for priorities and forecasts, which change by
+// themselves.
 func digest(s *live.Snapshot) string {
 	sum := sha256.New()
 	e := json.NewEncoder(sum)
@@ -126,7 +127,8 @@ func (l *loop) tellNodes(s *live.Snapshot, alone bool) {
 
 func lineOf(j *live.Job) JobLine {
 	x := JobLine{
-		ID: j.ID, User: j.User, VC: j.VC, GPUs: j.GPUs, Limit: j.Estimate.Seconds(), Submit: j.Submit, Start: j.Start, End: j.End,
+		ID: j.ID, User: j.User, VC: j.VC, GPUs: j.GPUs, Limit: j.Estimate.Seconds(), Submit: j.Submit, Start: j.Start,
+		End:   j.End,
 		Nodes: names(j.Places), Types: j.GPUTypes,
 	}
 	if j.State == live.Waiting {

@@ -11,11 +11,12 @@ import (
 	"clustergym/ops/steer"
 )
 
-// A policy that takes longer than it may leaves the rest to the next look: what it has decided is done, and nothing is lost. Here each
-// question after the clock takes a tenth of a second, so that there is time for a few decisions.
+// A policy that takes longer than it may leaves the rest to the next look: what it has decided is done, and nothing is
+// lost. Here each question after the clock takes a tenth of a second, so that there is time for a few decisions.
 func TestThinkingIsBounded(t *testing.T) {
 	for _, x := range []struct{ mode, policy, said string }{
-		{steer.Gate, "sjf+skip", "starts"}, {steer.Gate, "sjf@slots", "starts"}, {steer.Gate, "rollout:sjf+skip", "starts"}, {steer.Rank, "sjf@slots", "to order"},
+		{steer.Gate, "sjf+skip", "starts"}, {steer.Gate, "sjf@slots", "starts"}, {steer.Gate, "rollout:sjf+skip", "starts"},
+		{steer.Rank, "sjf@slots", "to order"},
 	} {
 		c := livetest.New(livetest.Machines(4, 8)...)
 		queue(c, 60)
@@ -51,8 +52,10 @@ func TestThinkingIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		line := readLog(t, file)[0]
-		if len(notes) != 1 || !strings.Contains(notes[0], x.said) || !strings.Contains(line.Note, notes[0]) || line.Think <= 0 || line.Think > line.Took {
-			t.Errorf("%s %s: people are told %q, and the log says %q; it thought for %g s of %g", x.mode, x.policy, notes, line.Note, line.Think, line.Took)
+		if len(notes) != 1 || !strings.Contains(notes[0], x.said) || !strings.Contains(line.Note, notes[0]) ||
+			line.Think <= 0 || line.Think > line.Took {
+			t.Errorf("%s %s: people are told %q, and the log says %q; it thought for %g s of %g", x.mode, x.policy, notes,
+				line.Note, line.Think, line.Took)
 		}
 		n := 0
 		for _, a := range c.Log() {

@@ -49,8 +49,8 @@ func (k *kept) Renew(text string) error {
 
 func (k *kept) Remove() error { return k.Write("") }
 
-// A guard that stays releases nothing while somebody steers, and all when nobody has for longer than the term and a quarter, again and
-// again; another program may take over before.
+// A guard that stays releases nothing while somebody steers, and all when nobody has for longer than the term and a
+// quarter, again and again; another program may take over before.
 func TestAGuardThatStaysReleasesWheneverNobodySteers(t *testing.T) {
 	c := livetest.New(livetest.Machines(2, 8)...)
 	queue(c, 60)
@@ -90,39 +90,41 @@ func TestAGuardThatStaysReleasesWheneverNobodySteers(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	looks, beats, said := 0, 0, []string{}
 	watch := &steer.Lease{Term: time.Minute, Now: c.Now, Store: store}
-	err := steer.Watch(ctx, watch, c, func() error { beats++; return nil }, func(ctx context.Context, d time.Duration) error {
-		looks++
-		c.Advance(d)
-		switch {
-		case looks <= 20: // somebody steers
-			if err := steers.Renew(); err != nil || held() == 0 {
-				t.Fatalf("look %d: %v, %d held", looks, err, held())
+	err := steer.Watch(ctx, watch, c, func() error { beats++; return nil },
+		func(ctx context.Context, d time.Duration) error {
+			looks++
+			c.Advance(d)
+			switch {
+			case looks <= 20: // somebody steers
+				if err := steers.Renew(); err != nil || held() == 0 {
+					t.Fatalf("look %d: %v, %d held", looks, err, held())
+				}
+			case looks == 25:
+				store.fails = live.ErrUnreachable
+			case looks == 27:
+				store.fails = nil
+			case looks < 29 && held() == 0:
+				t.Fatalf("look %d: nothing is held", looks)
+			case looks == 35:
+				if held() > 0 || !errors.Is(steers.Renew(), steer.ErrLease) {
+					t.Fatalf("%d are held after the term", held())
+				}
+				hold() // as an owner hands jobs over
+			case looks == 37 && held() > 0:
+				t.Fatalf("%d are held, and nobody steers", held())
+			case looks == 38:
+				if err := steers.Take("b"); err != nil {
+					t.Fatal(err)
+				}
+				if n := held(); n > 0 {
+					t.Fatal(n)
+				}
+				stop()
 			}
-		case looks == 25:
-			store.fails = live.ErrUnreachable
-		case looks == 27:
-			store.fails = nil
-		case looks < 29 && held() == 0:
-			t.Fatalf("look %d: nothing is held", looks)
-		case looks == 35:
-			if held() > 0 || !errors.Is(steers.Renew(), steer.ErrLease) {
-				t.Fatalf("%d are held after the term", held())
-			}
-			hold() // as an owner hands jobs over
-		case looks == 37 && held() > 0:
-			t.Fatalf("%d are held, and nobody steers", held())
-		case looks == 38:
-			if err := steers.Take("b"); err != nil {
-				t.Fatal(err)
-			}
-			if n := held(); n > 0 {
-				t.Fatal(n)
-			}
-			stop()
-		}
-		return ctx.Err()
-	}, func(text string) { said = append(said, text) })
-	if err != nil || looks != 38 || beats != 38 || !strings.Contains(fmt.Sprint(said), "cannot be reached; it is tried again") {
+			return ctx.Err()
+		}, func(text string) { said = append(said, text) })
+	if err != nil || looks != 38 || beats != 38 ||
+		!strings.Contains(fmt.Sprint(said), "cannot be reached; it is tried again") {
 		t.Errorf("%v after %d looks and %d beats: %q", err, looks, beats, said)
 	}
 	store.fails = live.ErrDenied
@@ -138,7 +140,8 @@ func TestAStoreThatIsAwayIsWaitedFor(t *testing.T) {
 	c.Advance(time.Minute)
 	store := &kept{now: c.Now}
 	cfg := moved(c, steer.Gate, "sjf+skip", 60)
-	cfg.Lease, cfg.Token = &steer.Lease{File: filepath.Join(t.TempDir(), "unused"), Term: time.Minute, Now: c.Now, Store: store}, "a"
+	cfg.Lease, cfg.Token = &steer.Lease{File: filepath.Join(t.TempDir(), "unused"), Term: time.Minute, Now: c.Now,
+		Store: store}, "a"
 	wait := cfg.Wait
 	cfg.Wait = func(ctx context.Context, d time.Duration) error {
 		store.fails = nil

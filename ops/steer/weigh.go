@@ -30,8 +30,8 @@ const mostDecisions = 64
 // rivalRule is the rule whose choice stands beside the policy's.
 var rivalRule = policyname.Slots("sjf")
 
-// acting returns p as a policy that acts through the environment, and tells how it decides: next to a rule that acts in its place,
-// where there is one.
+// acting returns p as a policy that acts through the environment, and tells how it decides: next to a rule that acts in
+// its place, where there is one.
 func (p *Policy) acting(cfg *config.Config, a agents.Policy) (*Policy, error) {
 	p.act(a)
 	s := p.Env.Spec()
@@ -49,8 +49,8 @@ func (p *Policy) acting(cfg *config.Config, a agents.Policy) (*Policy, error) {
 	return p, nil
 }
 
-// Decisions returns how the policy has weighed its options in the last Starts, what scores are, and whose choices stand beside its
-// own; nil if it has not been asked to tell, or does not act through an environment.
+// Decisions returns how the policy has weighed its options in the last Starts, what scores are, and whose choices stand
+// beside its own; nil if it has not been asked to tell, or does not act through an environment.
 func (p *Policy) Decisions() (lines []DecisionLine, scores, rival string) {
 	return p.weighs.lines, string(p.weighs.kind), p.weighs.name
 }

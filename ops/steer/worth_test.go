@@ -25,9 +25,9 @@ import (
 // A window is a queue that a cluster in memory has, and what has run before.
 type window struct{ before, jobs []traces.Job }
 
-// windowsOf cuts a workload of the quick start's statistics, drawn with another seed than its own, into windows of 320 jobs for 32
-// GPUs with an offered load of 1.1, as the quick start has it. Every job has a time limit, 1.2 to 4 times its run time by its user's
-// habit, up to the next hour.
+// windowsOf cuts a workload of the quick start's statistics, drawn with another seed than its own, into windows of 320
+// jobs for 32 GPUs with an offered load of 1.1, as the quick start has it. Every job has a time limit, 1.2 to 4 times
+// its run time by its user's habit, up to the next hour.
 func windowsOf(b *testing.B, seed uint64, n int) (all []window) {
 	b.Helper()
 	const before, size = 4000, 320
@@ -62,10 +62,11 @@ func windowsOf(b *testing.B, seed uint64, n int) (all []window) {
 	return all
 }
 
-// BenchmarkSteered steers a cluster in memory, which starts jobs first come, first served with back-filling by their limits, with
-// the quick start's agent and with a rule that has the same forecasts, in rank and gate. It reports the mean wait in hours, and its
-// difference in percent to the cluster alone and to the rule in the same mode, with 95 % intervals over windows. hold is what the agent imitates at first. The windows are of other seeds than the
-// agent's, and nothing was chosen on them. Training takes a minute.
+// BenchmarkSteered steers a cluster in memory, which starts jobs first come, first served with back-filling by their
+// limits, with the quick start's agent and with a rule that has the same forecasts, in rank and gate. It reports the
+// mean wait in hours, and its difference in percent to the cluster alone and to the rule in the same mode, with 95 %
+// intervals over windows. hold is what the agent imitates at first. The windows are of other seeds than the agent's,
+// and nothing was chosen on them. Training takes a minute.
 func BenchmarkSteered(b *testing.B) {
 	cfg, err := config.Preset("quickstart")
 	if err != nil {
@@ -73,7 +74,8 @@ func BenchmarkSteered(b *testing.B) {
 	}
 	cfg.Name = "quickstart"
 	agent := filepath.Join(b.TempDir(), "run")
-	if _, err := training.Train(b.Context(), cfg, training.TrainOptions{RunDir: agent, Workers: 2, NoEval: true}); err != nil {
+	if _, err := training.Train(b.Context(), cfg, training.TrainOptions{RunDir: agent, Workers: 2, NoEval: true}); err !=
+		nil {
 		b.Fatal(err)
 	}
 	windows := windowsOf(b, 4143, 16)
@@ -83,7 +85,8 @@ func BenchmarkSteered(b *testing.B) {
 	}
 	rule := map[string][]float64{} // by mode: what sjf+skip gives
 	for _, x := range []struct{ mode, policy string }{
-		{"", "alone"}, {steer.Rank, "sjf+skip"}, {steer.Rank, agent}, {steer.Gate, "sjf+skip"}, {steer.Gate, agent}, {steer.Gate, "hold"},
+		{"", "alone"}, {steer.Rank, "sjf+skip"}, {steer.Rank, agent}, {steer.Gate, "sjf+skip"}, {steer.Gate, agent},
+		{steer.Gate, "hold"},
 	} {
 		name := x.policy
 		if name == agent {
@@ -107,7 +110,8 @@ func BenchmarkSteered(b *testing.B) {
 				if than == nil {
 					continue
 				}
-				ci := statistic.Bootstrap(1, name+"/"+what, len(windows), func(drawn []statistic.Draw) float64 { return percent(waits, than, drawn) })
+				ci := statistic.Bootstrap(1, name+"/"+what, len(windows),
+					func(drawn []statistic.Draw) float64 { return percent(waits, than, drawn) })
 				b.ReportMetric(percent(waits, than, nil), "%"+what)
 				b.ReportMetric(ci[0], "%"+what+"-low")
 				b.ReportMetric(ci[1], "%"+what+"-high")
@@ -160,7 +164,8 @@ func (w *window) steered(b *testing.B, mode, policy string) float64 {
 		cfg.Mirror.Epoch = livetest.Epoch.Add(-w.before[len(w.before)-1].Submit - 24*time.Hour)
 		cfg.Wait = func(ctx context.Context, d time.Duration) error {
 			c.Advance(d)
-			if all := c.History(); !slices.ContainsFunc(all, func(j live.Job) bool { return j.Start.IsZero() }) && len(all) == len(w.jobs) {
+			if all := c.History(); !slices.ContainsFunc(all, func(j live.Job) bool { return j.Start.IsZero() }) &&
+				len(all) == len(w.jobs) {
 				end()
 			}
 			return ctx.Err()

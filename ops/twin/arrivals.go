@@ -13,8 +13,8 @@ import (
 	"clustergym/traces"
 )
 
-// arrivals are the jobs that come while forecasts play on: those of earlier days, at the same hour of the week. Days are drawn whole,
-// so that the bursts of a day stay together.
+// arrivals are the jobs that come while forecasts play on: those of earlier days, at the same hour of the week. Days
+// are drawn whole, so that the bursts of a day stay together.
 type arrivals struct {
 	jobs        []traces.Job // in order of submit
 	forecasts   []predict.Forecast
@@ -41,7 +41,8 @@ func enough(history []traces.Job) bool {
 	return last-first >= leastHistory
 }
 
-// newArrivals returns the arrivals of a history. maker forecasts their run times for policies that look at them; nil = none does.
+// newArrivals returns the arrivals of a history. maker forecasts their run times for policies that look at them; nil =
+// none does.
 func newArrivals(history []traces.Job, limit time.Duration, maker predict.Maker) (*arrivals, error) {
 	a := &arrivals{jobs: slices.Clone(history)}
 	slices.SortStableFunc(a.jobs, func(x, y traces.Job) int { return int(min(1, max(-1, x.Submit-y.Submit))) })
@@ -54,7 +55,10 @@ func newArrivals(history []traces.Job, limit time.Duration, maker predict.Maker)
 	case span >= leastHistory:
 		a.unit = day
 	default:
-		return nil, fault.Errorf("arrivals are drawn from two days of history or more, and this one covers %v; want %s none, or a longer %s", span.Round(time.Minute), fault.Key("arrivals"), fault.Key("history"))
+		return nil,
+			fault.Errorf(
+				"arrivals are drawn from two days of history or more, and this one covers %v; want %s none, or a longer %s",
+				span.Round(time.Minute), fault.Key("arrivals"), fault.Key("history"))
 	}
 	for i := range a.jobs {
 		j := &a.jobs[i]
@@ -76,7 +80,8 @@ func (a *arrivals) draw(f *sim.Future, seed uint64, draw int, now, origin time.D
 		from := origin + now + time.Duration(k)*day // on the history's clock
 		low := max(1, ceil(from+day-a.last, a.unit))
 		high := max(low, floor(from-a.first, a.unit))
-		shift := a.unit * time.Duration(low+int(rng.At(seed, rng.Hash("twin/day"), uint64(draw), uint64(k))%uint64(high-low+1)))
+		shift := a.unit * time.Duration(low+int(rng.At(seed, rng.Hash("twin/day"), uint64(draw),
+			uint64(k))%uint64(high-low+1)))
 		at := from - shift
 		i := sort.Search(len(a.jobs), func(i int) bool { return a.jobs[i].Submit >= at })
 		for ; i < len(a.jobs) && a.jobs[i].Submit < at+day; i++ {

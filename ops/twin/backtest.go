@@ -69,7 +69,8 @@ func (b *Backtest) Run(ctx context.Context) (*Backtested, error) {
 		return nil, err
 	}
 	if len(lines) == 0 {
-		return nil, fault.Mistakef("no job waits at any of the %d moments; want more of them, or another part of the trace", b.Moments)
+		return nil, fault.Mistakef("no job waits at any of the %d moments; want more of them, or another part of the trace",
+			b.Moments)
 	}
 	r.Checked = *check(lines, truth, b.Seed)
 	return r, nil
@@ -84,7 +85,8 @@ type started struct {
 // recorded returns the starts of the trace.
 func (b *Backtest) recorded(jobs []traces.Job) ([]started, error) {
 	if b.On.Pool == 0 {
-		return nil, fault.Mistakef("%s: a recorded schedule does not say on which nodes jobs ran; want pool:N, or %s", fault.Key("on"), fault.Key("simulated"))
+		return nil, fault.Mistakef("%s: a recorded schedule does not say on which nodes jobs ran; want pool:N, or %s",
+			fault.Key("on"), fault.Key("simulated"))
 	}
 	f, err := traces.OrdinaryFiles().Open(context.Background(), b.Trace.File)
 	if err != nil {
@@ -109,7 +111,8 @@ func (b *Backtest) recorded(jobs []traces.Job) ([]started, error) {
 		}
 	}
 	if !some {
-		return nil, fault.Mistakef("%s does not say when its jobs started; want one that does, or %s", b.Trace.File, fault.Key("simulated"))
+		return nil, fault.Mistakef("%s does not say when its jobs started; want one that does, or %s", b.Trace.File,
+			fault.Key("simulated"))
 	}
 	return starts, nil
 }
@@ -126,7 +129,8 @@ func (b *Backtest) simulated(ctx context.Context, jobs []traces.Job) ([]started,
 		return nil, err
 	}
 	if b.Scheduler.causal() {
-		return nil, fault.Mistakef("%s %s: a simulated schedule knows time limits alone", fault.Key("scheduler"), b.Scheduler.Name)
+		return nil, fault.Mistakef("%s %s: a simulated schedule knows time limits alone", fault.Key("scheduler"),
+			b.Scheduler.Name)
 	}
 	sch, err := schedulers.New(b.Scheduler.cfg)
 	if err != nil {
@@ -174,7 +178,8 @@ type happening struct {
 }
 
 // follow plays the schedule and forecasts.
-func (b *Backtest) follow(ctx context.Context, jobs []traces.Job, starts []started, r *Backtested) ([]line, *Truth, error) {
+func (b *Backtest) follow(ctx context.Context, jobs []traces.Job, starts []started,
+	r *Backtested) ([]line, *Truth, error) {
 	e := &Eye{Estimates: b.Predictor}
 	if err := e.open(b.On); err != nil {
 		return nil, nil, err
@@ -191,7 +196,8 @@ func (b *Backtest) follow(ctx context.Context, jobs []traces.Job, starts []start
 			r.LeftOut++
 			continue
 		}
-		all = append(all, happening{jobs[i].Submit, sim.Submit, i}, happening{starts[i].at, sim.Start, i}, happening{starts[i].at + jobs[i].Work, sim.Finish, i})
+		all = append(all, happening{jobs[i].Submit, sim.Submit, i}, happening{starts[i].at, sim.Start, i},
+			happening{starts[i].at + jobs[i].Work, sim.Finish, i})
 		truth.add(StartLine{jobs[i].ID, jobs[i].GPUs, epoch.Add(jobs[i].Submit), epoch.Add(starts[i].at)})
 	}
 	order := func(k sim.EventKind) int { // what frees GPUs comes first
@@ -248,8 +254,10 @@ func (b *Backtest) follow(ctx context.Context, jobs []traces.Job, starts []start
 	return lines, truth, nil
 }
 
-// tell tells the simulator what the schedule says. A job that finds no room, because the record contradicts itself, is left out.
-func (b *Backtest) tell(e *Eye, jobs []traces.Job, starts []started, h *happening, index map[string]int, r *Backtested) error {
+// tell tells the simulator what the schedule says. A job that finds no room, because the record contradicts itself, is
+// left out.
+func (b *Backtest) tell(e *Eye, jobs []traces.Job, starts []started, h *happening, index map[string]int,
+	r *Backtested) error {
 	j := &jobs[h.job]
 	f := sim.Fact{At: h.at, Kind: h.kind, ID: j.ID}
 	switch h.kind {
@@ -278,7 +286,8 @@ func (b *Backtest) tell(e *Eye, jobs []traces.Job, starts []started, h *happenin
 }
 
 // state is what one sees at this moment.
-func (b *Backtest) state(e *Eye, epoch time.Time, now time.Duration, jobs []traces.Job, starts []started, index map[string]int) *State {
+func (b *Backtest) state(e *Eye, epoch time.Time, now time.Duration, jobs []traces.Job, starts []started,
+	index map[string]int) *State {
 	v := e.sim.View()
 	st := &State{At: epoch.Add(now), Now: now, Cluster: b.Trace.File, Spec: b.On}
 	add := func(list []sim.Job, runs bool) {

@@ -20,7 +20,8 @@ func BenchmarkForecast(b *testing.B) {
 	}
 	c.Advance(time.Second)
 	est, _ := sim.ParseEstimates("history")
-	e := &Eye{Estimates: est, History: drawn(b, 1, "h", 2000, 10*time.Minute), Mirror: mirror.Config{Limit: day, Epoch: livetest.Epoch.Add(-1000 * time.Hour)}}
+	e := &Eye{Estimates: est, History: drawn(b, 1, "h", 2000, 10*time.Minute),
+		Mirror: mirror.Config{Limit: day, Epoch: livetest.Epoch.Add(-1000 * time.Hour)}}
 	st := look(b, e, c)
 	for _, draws := range []int{2, 20} {
 		b.Run(fmt.Sprint("draws-", draws), func(b *testing.B) {

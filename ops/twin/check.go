@@ -36,13 +36,15 @@ type Loss struct {
 
 // Checked is how well forecasts held.
 type Checked struct {
-	Looks      int         `json:"looks"`
-	From       time.Time   `json:"from"`
-	To         time.Time   `json:"to"`
-	Forecasts  int         `json:"forecasts"` // that are counted
-	Jobs       int         `json:"jobs"`
-	NotDue     int         `json:"not_due"`    // the last time that was said has not passed, so that nobody knows how they will hold
-	Waited     int         `json:"waited"`     // of those that are counted: the job had not started when it was last seen, after all that was said
+	Looks     int       `json:"looks"`
+	From      time.Time `json:"from"`
+	To        time.Time `json:"to"`
+	Forecasts int       `json:"forecasts"` // that are counted
+	Jobs      int       `json:"jobs"`
+	// the last time that was said has not passed, so that nobody knows how they will hold
+	NotDue int `json:"not_due"`
+	// of those that are counted: the job had not started when it was last seen, after all that was said
+	Waited     int         `json:"waited"`
 	Unknown    int         `json:"unresolved"` // they are due, and the job was withdrawn before, or nobody knows
 	Blocks     int         `json:"blocks"`     // of time, by which intervals are drawn anew
 	Coverage   []Coverage  `json:"coverage"`
@@ -70,7 +72,8 @@ type scored struct {
 	planned float64 // NaN = not told
 }
 
-// CheckLog compares the forecasts of a log with what has happened: what the log itself has seen later, and what truth knows already.
+// CheckLog compares the forecasts of a log with what has happened: what the log itself has seen later, and what truth
+// knows already.
 func CheckLog(file string, truth *Truth, seed uint64) (*Checked, error) {
 	lines, err := ReadLog(file)
 	if err != nil {
@@ -90,7 +93,8 @@ func check(lines []line, truth *Truth, seed uint64) *Checked {
 		for i := range x.Waiting {
 			f := &x.Waiting[i]
 			start, ok := truth.of(f.ID, x.At)
-			s := scored{look: n, id: f.ID, at: x.At, waited: x.At.Sub(f.Submit).Seconds(), gpus: f.GPUs, q: f.Start, planned: math.NaN()}
+			s := scored{look: n, id: f.ID, at: x.At, waited: x.At.Sub(f.Submit).Seconds(), gpus: f.GPUs, q: f.Start,
+				planned: math.NaN()}
 			for k := range s.q { // beyond the horizon is at least there
 				if math.IsInf(float64(s.q[k]), 1) && x.Horizon > 0 {
 					s.q[k] = Seconds(x.Horizon)
@@ -100,7 +104,8 @@ func check(lines []line, truth *Truth, seed uint64) *Checked {
 				s.planned = float64(f.Planned)
 			}
 			last := float64(s.q[levels-1])
-			if !truth.whole && truth.until.Sub(x.At).Seconds() <= last { // whatever has come of it: those that start early are known first
+			// whatever has come of it: those that start early are known first
+			if !truth.whole && truth.until.Sub(x.At).Seconds() <= last {
 				c.NotDue++
 				continue
 			}
@@ -134,7 +139,8 @@ func (c *Checked) score(all []scored, seed uint64) {
 	}
 	c.Forecasts, c.Jobs = len(all), len(jobs)
 	if len(all) == 0 {
-		c.Verdict, c.RecalWords = "Nothing can be said yet: no forecast is due of which it is known what has come.", "There is nothing to recalibrate by."
+		c.Verdict, c.RecalWords = "Nothing can be said yet: no forecast is due of which it is known what has come.",
+			"There is nothing to recalibrate by."
 		return
 	}
 	block := blocks(all)
@@ -167,12 +173,13 @@ func (c *Checked) score(all []scored, seed uint64) {
 		v.CI = byBlocks(seed, fmt.Sprint("coverage", p), in, block, c.Blocks)
 		c.Coverage = append(c.Coverage, v)
 	}
-	c.rival(all, block, seed, "waits of jobs of the same size before, of those that had waited as long", "quantiles", func(s *scored) (float64, float64, bool) {
-		if s.rival == nil {
-			return 0, 0, false
-		}
-		return s.q.pinball(s.y), s.rival.pinball(s.y), true
-	})
+	c.rival(all, block, seed, "waits of jobs of the same size before, of those that had waited as long", "quantiles",
+		func(s *scored) (float64, float64, bool) {
+			if s.rival == nil {
+				return 0, 0, false
+			}
+			return s.q.pinball(s.y), s.rival.pinball(s.y), true
+		})
 	c.rival(all, block, seed, "median wait of the same size before", "median", func(s *scored) (float64, float64, bool) {
 		if s.rival == nil {
 			return 0, 0, false
@@ -213,7 +220,8 @@ const (
 	leastBlocks = 6
 )
 
-// blocks divides forecasts, which are in order of look, into blocks of consecutive looks: those of one queue have much in common.
+// blocks divides forecasts, which are in order of look, into blocks of consecutive looks: those of one queue have much
+// in common.
 func blocks(all []scored) []int {
 	looks, last := 0, -1
 	number := make([]int, len(all))
@@ -257,7 +265,8 @@ func byBlocks(seed uint64, name string, x []float64, block []int, n int) *[2]flo
 }
 
 // rival adds a comparison.
-func (c *Checked) rival(all []scored, block []int, seed uint64, name, of string, loss func(s *scored) (own, other float64, ok bool)) {
+func (c *Checked) rival(all []scored, block []int, seed uint64, name, of string,
+	loss func(s *scored) (own, other float64, ok bool)) {
 	l := Loss{Rival: name, Of: of}
 	diff := make([]float64, len(all))
 	for i := range all {
@@ -299,7 +308,8 @@ func (c *Checked) verdict() string {
 	}
 	switch {
 	case v.CI[1] < .8:
-		return fmt.Sprintf("The forecasts are over-confident: %s, %s. Take the intervals for narrower than they should be.%s", share, side, few)
+		return fmt.Sprintf("The forecasts are over-confident: %s, %s. Take the intervals for narrower than they should be.%s",
+			share, side, few)
 	case v.CI[0] > .8:
 		return fmt.Sprintf("The forecasts are under-confident: %s. The intervals could be narrower.%s", share, few)
 	}
@@ -313,7 +323,8 @@ const fitShare = 0.6
 func (c *Checked) recalibrate(all []scored, block []int, seed uint64) {
 	cut := int(fitShare * float64(c.Blocks))
 	if c.Blocks-cut < leastBlocks || cut < leastBlocks {
-		c.RecalWords = fmt.Sprintf("No recalibration: %d blocks of looks are too few to choose factors by the earlier ones and judge them by the later.", c.Blocks)
+		c.RecalWords = fmt.Sprintf(
+			"No recalibration: %d blocks of looks are too few to choose factors by the earlier ones and judge them by the later.", c.Blocks)
 		return
 	}
 	var later time.Time
@@ -355,11 +366,14 @@ func (c *Checked) recalibrate(all []scored, block []int, seed uint64) {
 	c.RecalGain /= max(1, n)
 	c.RecalCI = byBlocks(seed, "recalibrate", gain, block, c.Blocks)
 	if c.RecalCI == nil || c.RecalCI[0] <= 0 {
-		c.RecalWords = fmt.Sprintf("No recalibration: the factors of the earlier part (%v) do not make the later part better beyond chance.", best)
+		c.RecalWords = fmt.Sprintf(
+			"No recalibration: the factors of the earlier part (%v) do not make the later part better beyond chance.", best)
 		return
 	}
 	c.Recal = &best
-	c.RecalWords = fmt.Sprintf("--recalibrate %v would have been better: chosen on the earlier part, it takes %s of %s off the loss of the later part.", best, hours(c.RecalGain), hours(c.Pinball))
+	c.RecalWords = fmt.Sprintf(
+		"--recalibrate %v would have been better: chosen on the earlier part, it takes %s of %s off the loss of the later "+
+			"part.", best, hours(c.RecalGain), hours(c.Pinball))
 }
 
 // past are the waits of jobs that have started, by time: what a simple rival can know.
@@ -382,7 +396,8 @@ const (
 	rivalNeeds = 10
 )
 
-// said returns what the waits before s.at say of s: those of the same size, of jobs that had waited at least as long as s has.
+// said returns what the waits before s.at say of s: those of the same size, of jobs that had waited at least as long as
+// s has.
 func (p *past) said(s *scored) *Quantiles {
 	n, _ := slices.BinarySearchFunc(p.all, s.at, func(a StartLine, at time.Time) int { return a.Start.Compare(at) })
 	for _, same := range []bool{true, false} {
@@ -410,7 +425,8 @@ func (c *Checked) WriteText(w io.Writer) error {
 	p := func(format string, args ...any) {
 		_, _ = fmt.Fprintln(w, texttable.Wrapped(fmt.Sprintf(format, args...), texttable.WidthOf(w)))
 	}
-	head := fmt.Sprintf("%s from %s to %s: %s of %s count.", plain.Count(c.Looks, "look", "looks"), c.From.Format(time.DateTime), c.To.Format(time.DateTime),
+	head := fmt.Sprintf("%s from %s to %s: %s of %s count.", plain.Count(c.Looks, "look", "looks"),
+		c.From.Format(time.DateTime), c.To.Format(time.DateTime),
 		plain.Count(c.Forecasts, "forecast", "forecasts"), plain.Count(c.Jobs, "job", "jobs"))
 	if c.NotDue > 0 {
 		head += fmt.Sprintf(" %d are not due yet: the latest start that was said has not passed.", c.NotDue)
@@ -425,28 +441,35 @@ func (c *Checked) WriteText(w io.Writer) error {
 	}
 	var rows [][]string
 	for _, v := range c.Coverage {
-		rows = append(rows, []string{fmt.Sprint(v.Interval, " %"), percent(v.Share), bounds(v.CI, percent), percent(v.Early), percent(v.Late)})
+		rows = append(rows,
+			[]string{fmt.Sprint(v.Interval, " %"), percent(v.Share), bounds(v.CI, percent), percent(v.Early), percent(v.Late)})
 	}
 	_, _ = fmt.Fprintln(w)
-	if err := texttable.Write(w, []string{"interval", fmt.Sprintf("held, of %d", c.Forecasts), "95 %", "earlier", "later"}, rows, 1); err != nil {
+	if err := texttable.Write(w, []string{"interval", fmt.Sprintf("held, of %d", c.Forecasts), "95 %", "earlier", "later"},
+		rows, 1); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintln(w)
 	if c.Unknown > 0 {
-		p("If all of which nobody knows had missed, the intervals of 80 %% would have held %s; --actual files say what came of more.", percent(c.Coverage[1].Least))
+		p("If all of which nobody knows had missed, the intervals of 80 %% would have held %s; --actual files say what "+
+			"came of more.", percent(c.Coverage[1].Least))
 	}
 	if c.Waited > 0 {
-		p("%d of the forecasts are of jobs that had not started when they were last seen, later than all that was said; errors and losses count the time until then, so they are larger.", c.Waited)
+		p("%d of the forecasts are of jobs that had not started when they were last seen, later than all that was said; "+
+			"errors and losses count the time until then, so they are larger.", c.Waited)
 	}
-	p("Median error %s, median of start − forecast %s, pinball loss %s.", hours(c.Error), signed(c.Bias, hours), hours(c.Pinball))
+	p("Median error %s, median of start − forecast %s, pinball loss %s.", hours(c.Error), signed(c.Bias, hours),
+		hours(c.Pinball))
 	rows = nil
 	for i := range c.Losses {
 		l := &c.Losses[i]
-		rows = append(rows, []string{l.Rival, l.Of, fmt.Sprint(l.Jobs), texttable.Time(l.Twin), texttable.Time(l.Then), signed(l.Diff, texttable.Time), bounds(l.CI, func(x float64) string { return signed(x, texttable.Time) })})
+		rows = append(rows, []string{l.Rival, l.Of, fmt.Sprint(l.Jobs), texttable.Time(l.Twin), texttable.Time(l.Then),
+			signed(l.Diff, texttable.Time), bounds(l.CI, func(x float64) string { return signed(x, texttable.Time) })})
 	}
 	if rows != nil {
 		_, _ = fmt.Fprintln(w)
-		if err := texttable.Write(w, []string{"rival", "loss of", "forecasts", "twin", "rival", "difference", "95 %"}, rows, 2); err != nil {
+		if err := texttable.Write(w, []string{"rival", "loss of", "forecasts", "twin", "rival", "difference", "95 %"}, rows,
+			2); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(w)

@@ -24,7 +24,8 @@ func TestPinballByHand(t *testing.T) {
 	if _, low, high := q.interval(80); low != 0 || high != 20 {
 		t.Errorf("%v to %v", low, high)
 	}
-	if got := (Stretch{2, 2}).of(Quantiles{0, 5, 5, 10, 20, 20, Seconds(math.Inf(1))}); got != (Quantiles{0, 5, 5, 20, 80, 80, Seconds(math.Inf(1))}) {
+	if got := (Stretch{2, 2}).of(Quantiles{0, 5, 5, 10, 20, 20, Seconds(math.Inf(1))}); got !=
+		(Quantiles{0, 5, 5, 20, 80, 80, Seconds(math.Inf(1))}) {
 		t.Error(got)
 	}
 	if got := quantile([]float64{1, 2, 3}, 0.5); got != 2 {
@@ -32,8 +33,8 @@ func TestPinballByHand(t *testing.T) {
 	}
 }
 
-// sayings are forecasts of waits that are exp(N(8, 1)) seconds, whose intervals are spread times as wide as they should be, and what came
-// of them.
+// sayings are forecasts of waits that are exp(N(8, 1)) seconds, whose intervals are spread times as wide as they should
+// be, and what came of them.
 func sayings(t *testing.T, spread, shift float64) ([]line, *Truth) {
 	t.Helper()
 	const seed = 4
@@ -62,30 +63,35 @@ func sayings(t *testing.T, spread, shift float64) ([]line, *Truth) {
 func TestCheckTellsGoodForecastsFromBad(t *testing.T) {
 	lines, truth := sayings(t, 1, 0)
 	c := check(lines, truth, 1)
-	if c.Forecasts != 2000 || !strings.Contains(c.Verdict, "hold") || c.Recal != nil || math.Abs(c.Coverage[1].Share-.8) > .03 {
+	if c.Forecasts != 2000 || !strings.Contains(c.Verdict, "hold") || c.Recal != nil ||
+		math.Abs(c.Coverage[1].Share-.8) > .03 {
 		t.Errorf("%+v", c)
 	}
 	lines, truth = sayings(t, 0.4, 0)
-	if c := check(lines, truth, 1); !strings.Contains(c.Verdict, "over-confident") || c.Recal == nil || c.Recal.Spread < 1.7 || math.Abs(c.Recal.Median-1) > 0.15 {
+	if c := check(lines, truth, 1); !strings.Contains(c.Verdict, "over-confident") || c.Recal == nil ||
+		c.Recal.Spread < 1.7 || math.Abs(c.Recal.Median-1) > 0.15 {
 		t.Errorf("%+v", c)
 	}
 	lines, truth = sayings(t, 2.5, 0)
-	if c := check(lines, truth, 1); !strings.Contains(c.Verdict, "under-confident") || c.Recal == nil || c.Recal.Spread > 0.6 {
+	if c := check(lines, truth, 1); !strings.Contains(c.Verdict, "under-confident") || c.Recal == nil ||
+		c.Recal.Spread > 0.6 {
 		t.Errorf("%+v", c)
 	}
 	lines, truth = sayings(t, 1, -math.Ln2)
-	if c := check(lines, truth, 1); c.Recal == nil || c.Recal.Median < 1.7 || !strings.Contains(c.Verdict, "mostly later") {
+	if c := check(lines, truth, 1); c.Recal == nil || c.Recal.Median < 1.7 ||
+		!strings.Contains(c.Verdict, "mostly later") {
 		t.Errorf("%+v", c)
 	}
 }
 
-// Whether a forecast counts is decided by what was said alone: the latest start must have passed. A job that waited longer is late,
-// whether it still waits or was withdrawn then; of one that was withdrawn before nobody knows.
+// Whether a forecast counts is decided by what was said alone: the latest start must have passed. A job that waited
+// longer is late, whether it still waits or was withdrawn then; of one that was withdrawn before nobody knows.
 func TestOpenForecasts(t *testing.T) {
 	at := func(n int, waiting ...string) line {
 		x := line{Log: logName, Report: Report{At: midnight.Add(time.Duration(n) * time.Hour), Horizon: 1e6}}
 		for _, id := range waiting {
-			x.Waiting = append(x.Waiting, JobForecast{ID: id, GPUs: 1, Submit: midnight, Start: Quantiles{1, 2, 3, 4, 5, 6, 7200}})
+			x.Waiting = append(x.Waiting,
+				JobForecast{ID: id, GPUs: 1, Submit: midnight, Start: Quantiles{1, 2, 3, 4, 5, 6, 7200}})
 		}
 		return x
 	}
@@ -95,13 +101,15 @@ func TestOpenForecasts(t *testing.T) {
 	lines[3].Started = []StartLine{{"f", 1, midnight, midnight.Add(3*time.Hour + time.Minute)}}
 	truth.lines(lines)
 	c := check(lines, truth, 1)
-	// Of the first look a holds, b and e are late, d is unknown; of the second b and c are late, e unknown, as it was last seen after
-	// two hours; those of the last two are not due, f among them, although it is known that it has started.
-	if c.Forecasts != 5 || c.NotDue != 6 || c.Waited != 4 || c.Unknown != 2 || c.Coverage[2].Late != 0.8 || math.Abs(c.Coverage[2].Share-0.2) > 1e-9 || math.Abs(c.Coverage[2].Least-1./7) > 1e-9 {
+	// Of the first look a holds, b and e are late, d is unknown; of the second b and c are late, e unknown, as it was last
+	// seen after two hours; those of the last two are not due, f among them, although it is known that it has started.
+	if c.Forecasts != 5 || c.NotDue != 6 || c.Waited != 4 || c.Unknown != 2 || c.Coverage[2].Late != 0.8 ||
+		math.Abs(c.Coverage[2].Share-0.2) > 1e-9 || math.Abs(c.Coverage[2].Least-1./7) > 1e-9 {
 		t.Errorf("%+v", c)
 	}
 	var b strings.Builder
-	if err := c.WriteText(&b); err != nil || !strings.Contains(b.String(), "would have held 0 %") || !strings.Contains(b.String(), "These are 4 jobs only") {
+	if err := c.WriteText(&b); err != nil || !strings.Contains(b.String(), "would have held 0 %") ||
+		!strings.Contains(b.String(), "These are 4 jobs only") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
@@ -147,7 +155,8 @@ func TestStartsAreRead(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if start, ok := truth.of("7", midnight); !ok || !start.Equal(midnight.Add(time.Minute)) || len(truth.starts) != 1 || truth.starts["7"][0].GPUs != 4 {
+		if start, ok := truth.of("7", midnight); !ok || !start.Equal(midnight.Add(time.Minute)) || len(truth.starts) != 1 ||
+			truth.starts["7"][0].GPUs != 4 {
 			t.Errorf("%s: %+v", name, truth.starts)
 		}
 	}
@@ -158,7 +167,8 @@ func TestArrivalsKeepTheHourOfTheWeek(t *testing.T) {
 	var history []traces.Job
 	for d := range 30 { // on working days at nine
 		if d%7 < 5 {
-			history = append(history, traces.Job{ID: fmt.Sprint(d), Submit: time.Duration(d)*day + 9*time.Hour, Work: time.Hour, GPUs: 1})
+			history = append(history,
+				traces.Job{ID: fmt.Sprint(d), Submit: time.Duration(d)*day + 9*time.Hour, Work: time.Hour, GPUs: 1})
 		}
 	}
 	a, err := newArrivals(history, day, nil)

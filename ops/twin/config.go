@@ -20,7 +20,8 @@ type Config struct {
 	Workers   int
 	Horizon   time.Duration // a draw ends after it, whatever waits then
 	Interval  int           // percent of the intervals that are shown, up to 90, as Levels have them
-	// Alike is the share of the variance of run times, in ranks, that jobs of one user and name have in common, from 0 to below 1.
+	// Alike is the share of the variance of run times, in ranks, that jobs of one user and name have in common, from 0 to
+	// below 1.
 	Alike float64
 	// Arrives says that jobs arrive meanwhile, as in History; else none do.
 	Arrives bool
@@ -35,7 +36,8 @@ type Config struct {
 // DefaultConfig returns 200 draws, with intervals of 80 %.
 func DefaultConfig() Config {
 	m, _ := ParseModel("fifo+strict+easy", byLimits)
-	return Config{Scheduler: m, Draws: 200, Seed: 1, Horizon: 7 * day, Interval: 80, Alike: 0.5, Limit: day, Stretch: Stretch{1, 1}}
+	return Config{Scheduler: m, Draws: 200, Seed: 1, Horizon: 7 * day, Interval: 80, Alike: 0.5, Limit: day,
+		Stretch: Stretch{1, 1}}
 }
 
 // Validate reports the first fault.
@@ -66,11 +68,14 @@ type Model struct {
 	cfg  schedulers.Config
 }
 
-// ParseModel reads the name of a heuristic, with what it knows of run times (sim.Estimates). fifo is the cluster's own order of
-// its queue; jobs that arrive later stand behind.
+// ParseModel reads the name of a heuristic, with what it knows of run times (sim.Estimates). fifo is the cluster's own
+// order of its queue; jobs that arrive later stand behind.
 func ParseModel(name string, known sim.Estimates) (Model, error) {
 	if strings.HasSuffix(name, "+timely") {
-		return Model{}, fault.Mistakef("%s is a model that replays of gymctl steer report alone have; want the one that the report names for the twin, such as fifo+strict+easy", name)
+		return Model{},
+			fault.Mistakef(
+				"%s is a model that replays of gymctl steer report alone have; want the one that the report names for the twin, "+
+					"such as fifo+strict+easy", name)
 	}
 	c, err := schedulers.Parse(name)
 	if err != nil {
@@ -81,23 +86,31 @@ func ParseModel(name string, known sim.Estimates) (Model, error) {
 		return Model{}, &fault.Mistake{Err: fmt.Errorf("policy %s: %w", name, err)}
 	}
 	if schedulers.Preemptive(c.Order) {
-		return Model{}, fault.Mistakef("%s stops running jobs, and the twin plays on from the middle of their lives; want an order that stops none, as %s", name, strings.Join(schedulers.Bases(), ", "))
+		return Model{},
+			fault.Mistakef(
+				"%s stops running jobs, and the twin plays on from the middle of their lives; want an order that stops none, as %s",
+				name, strings.Join(schedulers.Bases(), ", "))
 	}
 	if err := rollout.CheckBase(&c); err != nil {
-		return Model{}, fault.Mistakef("%s remembers what it decided before, and the twin plays on from any state; want one of %s", name, strings.Join(schedulers.Bases(), ", "))
+		return Model{},
+			fault.Mistakef("%s remembers what it decided before, and the twin plays on from any state; want one of %s", name,
+				strings.Join(schedulers.Bases(), ", "))
 	}
 	return Model{Name: c.Name(), cfg: c}, nil
 }
 
-// Place returns the model with another placement (cluster.PlacementNames). consolidate-best keeps a gang on one node, or on whole nodes
-// if it is larger, and lets it wait where that is impossible.
+// Place returns the model with another placement (cluster.PlacementNames). consolidate-best keeps a gang on one node,
+// or on whole nodes if it is larger, and lets it wait where that is impossible.
 func (m Model) Place(placement string) (Model, error) {
 	m.cfg.Placement = placement
 	if err := m.cfg.Validate(); err != nil {
 		return m, fault.Mistakef("%s: %w", fault.Key("placement"), err)
 	}
 	if err := rollout.CheckBase(&m.cfg); err != nil {
-		return m, fault.Mistakef("%s: %s remembers what it has placed, and the twin plays on from any state; want another, such as consolidate-best or first-fit", fault.Key("placement"), placement)
+		return m,
+			fault.Mistakef(
+				"%s: %s remembers what it has placed, and the twin plays on from any state; want another, such as "+
+					"consolidate-best or first-fit", fault.Key("placement"), placement)
 	}
 	return m, nil
 }
@@ -114,5 +127,6 @@ func Default(kind string) (m Model, why string) {
 		return m, "Kueue's BestEffortFIFO and kube-scheduler step over what does not fit"
 	}
 	m, _ = ParseModel("fifo+strict+easy", byLimits)
-	return m, "Slurm's sched/backfill goes by priority, and lets later jobs pass that end by their time limits before they would delay the first"
+	return m,
+		"Slurm's sched/backfill goes by priority, and lets later jobs pass that end by their time limits before they would delay the first"
 }

@@ -9,8 +9,8 @@ import (
 	"clustergym/traces"
 )
 
-// longest is the level of a forecast up to which run times are drawn: beyond it a forecast is a guess by a power law, whose mean need
-// not exist.
+// longest is the level of a forecast up to which run times are drawn: beyond it a forecast is a guess by a power law,
+// whose mean need not exist.
 const longest = 0.995
 
 // overrun is how long a job runs that has reached its time limit and has not been ended yet.

@@ -55,7 +55,8 @@ func quantiles(sorted []float64) (q Quantiles) {
 	return q
 }
 
-// quantile returns the quantile at level p of sorted draws: the value that a further draw does not exceed with this chance.
+// quantile returns the quantile at level p of sorted draws: the value that a further draw does not exceed with this
+// chance.
 func quantile(v []float64, p float64) float64 {
 	x := min(max(p*float64(len(v)+1)-1, 0), float64(len(v)-1))
 	i := int(x)
@@ -69,7 +70,8 @@ func quantile(v []float64, p float64) float64 {
 	return v[i] + w*(v[i+1]-v[i])
 }
 
-// Stretch moves intervals: medians by the factor Median, what lies below and above them by the power Spread of their distance.
+// Stretch moves intervals: medians by the factor Median, what lies below and above them by the power Spread of their
+// distance.
 type Stretch struct {
 	Median float64 `json:"median"`
 	Spread float64 `json:"spread"`
@@ -214,8 +216,10 @@ func Forecast(ctx context.Context, cfg *Config, st *State, changes []Change) (*R
 		return nil, err
 	}
 	r := &Report{
-		At: st.At, Cluster: st.Cluster, Scheduler: cfg.Scheduler.Name, Estimates: cfg.Predictor.Label(), Arrivals: "none", Draws: cfg.Draws, Seed: cfg.Seed,
-		Horizon: cfg.Horizon.Seconds(), Interval: cfg.Interval, Waiting: []JobForecast{}, Running: []EndForecast{}, Room: base.room(d),
+		At: st.At, Cluster: st.Cluster, Scheduler: cfg.Scheduler.Name, Estimates: cfg.Predictor.Label(), Arrivals: "none",
+		Draws: cfg.Draws, Seed: cfg.Seed,
+		Horizon: cfg.Horizon.Seconds(), Interval: cfg.Interval, Waiting: []JobForecast{}, Running: []EndForecast{},
+		Room:    base.room(d),
 		Blocked: slices.Clone(st.Blocked),
 	}
 	if cfg.Stretch != (Stretch{1, 1}) {
@@ -260,14 +264,16 @@ func seconds(d time.Duration) float64 {
 }
 
 // jobsOf returns the forecasts of jobs. Those that can never run are added to blocked.
-func (s *stage) jobsOf(cfg *Config, st *State, d *draws, blocked []BlockedJob) (waiting []JobForecast, running []EndForecast, _ []BlockedJob) {
+func (s *stage) jobsOf(cfg *Config, st *State, d *draws,
+	blocked []BlockedJob) (waiting []JobForecast, running []EndForecast, _ []BlockedJob) {
 	waiting, running = []JobForecast{}, []EndForecast{}
 	time0 := func(t time.Duration) time.Time { return st.At.Add(t - st.Now) }
 	for i := range s.jobs {
 		j := &s.jobs[i]
 		switch {
 		case j.Runs:
-			running = append(running, EndForecast{ID: j.ID, User: j.User, GPUs: j.GPUs, Start: time0(j.Start), End: quantiles(column(d.end, i))})
+			running = append(running,
+				EndForecast{ID: j.ID, User: j.User, GPUs: j.GPUs, Start: time0(j.Start), End: quantiles(column(d.end, i))})
 		case !s.can[i]:
 			why := "the cluster could never run it: too few GPUs of the types that it asks for"
 			if j.Unfit {
@@ -276,7 +282,8 @@ func (s *stage) jobsOf(cfg *Config, st *State, d *draws, blocked []BlockedJob) (
 			blocked = append(blocked, BlockedJob{j.ID, j.GPUs, why})
 		default:
 			v := column(d.start, i)
-			f := JobForecast{ID: j.ID, User: j.User, VC: j.VC, GPUs: j.GPUs, Submit: time0(j.Submit), Start: cfg.Stretch.of(quantiles(v)), Note: j.Tied}
+			f := JobForecast{ID: j.ID, User: j.User, VC: j.VC, GPUs: j.GPUs, Submit: time0(j.Submit),
+				Start: cfg.Stretch.of(quantiles(v)), Note: j.Tied}
 			if !j.Planned.IsZero() {
 				f.Planned = Seconds(max(0, j.Planned.Sub(st.At).Seconds()))
 			}
@@ -318,8 +325,11 @@ func (c *caster) without(ctx context.Context, st *State, base *stage, d *draws, 
 	}
 	with, free := statistic.Mean(d.wait[:n]), statistic.Mean(e.wait)
 	if free > 0 && with > 0 && math.Abs(1-free/with) >= 0.005 {
-		r.Notes = append(r.Notes, fmt.Sprintf("Jobs that arrive later are drawn from the history; without them the waits from now on would be %.0f %% shorter (mean of %d draws: %s instead of %s).",
-			100*(1-free/with), n, hours(free), hours(with)))
+		r.Notes = append(r.Notes,
+			fmt.Sprintf(
+				"Jobs that arrive later are drawn from the history; without them the waits from now on would be %.0f %% shorter "+
+					"(mean of %d draws: %s instead of %s).",
+				100*(1-free/with), n, hours(free), hours(with)))
 	}
 	return nil
 }
@@ -345,21 +355,31 @@ func (r *Report) notes(st *State, d *draws) {
 		late = max(late, n)
 	}
 	if tied > 0 {
-		r.Notes = append(r.Notes, plain.Count(tied, "waiting job", "waiting jobs")+" may not run everywhere, which the forecasts do not know: theirs are too early.")
+		r.Notes = append(r.Notes,
+			plain.Count(tied, "waiting job",
+				"waiting jobs")+" may not run everywhere, which the forecasts do not know: theirs are too early.")
 	}
 	if unknown > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("Nothing is known of %d of %s but their time limits, so their run times are drawn evenly up to those; want --history.", unknown, plain.Count(known, "job", "jobs")))
+		r.Notes = append(r.Notes,
+			fmt.Sprintf(
+				"Nothing is known of %d of %s but their time limits, so their run times are drawn evenly up to those; want "+
+					"--history.", unknown, plain.Count(known, "job", "jobs")))
 	}
 	if late > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("In some draws up to %s not start within the horizon of %s.", plain.Count(late, "job does", "jobs do"), hours(r.Horizon)))
+		r.Notes = append(r.Notes,
+			fmt.Sprintf("In some draws up to %s not start within the horizon of %s.", plain.Count(late, "job does", "jobs do"),
+				hours(r.Horizon)))
 	}
 	if n := len(st.Down); n > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d of %s no jobs, and the forecasts let that stay so.", n, plain.Count(len(st.Nodes), "node takes", "nodes take")))
+		r.Notes = append(r.Notes,
+			fmt.Sprintf("%d of %s no jobs, and the forecasts let that stay so.", n,
+				plain.Count(len(st.Nodes), "node takes", "nodes take")))
 	}
 }
 
 // whatIf plays the draws of a change and compares them with the base's.
-func (c *caster) whatIf(ctx context.Context, st *State, base *stage, d *draws, s *stage, change *Change) (*WhatIf, error) {
+func (c *caster) whatIf(ctx context.Context, st *State, base *stage, d *draws, s *stage,
+	change *Change) (*WhatIf, error) {
 	e, err := c.cast(ctx, st, s, c.cfg.Draws)
 	if err != nil {
 		return nil, err

@@ -73,8 +73,8 @@ func unit(gpus int) string {
 	return "GPUs"
 }
 
-// WriteHTML writes a page of r for any browser: the queue with intervals as bars, and the what-ifs. It has no scripts, and texts from
-// outside cannot become markup.
+// WriteHTML writes a page of r for any browser: the queue with intervals as bars, and the what-ifs. It has no scripts,
+// and texts from outside cannot become markup.
 func (r *Report) WriteHTML(w io.Writer) error {
 	return page.Execute(w, map[string]any{
 		"R": r, "At": r.At.Format(time.RFC3339), "Cluster": named(r.Cluster), "Counts": r.counts(),
@@ -95,13 +95,15 @@ var page = template.Must(template.New("twin").Funcs(template.FuncMap{
 	"effect": func(e Effect) string {
 		if e.What == "lost" {
 			f := func(x float64) string { return fmt.Sprintf("%.1f", x) }
-			return fmt.Sprintf("GPU hours lost while jobs wait: %s, now %s, change %s [%s, %s]", f(e.Then), f(e.Base), signed(e.Change, f), signed(e.CI[0], f), signed(e.CI[1], f))
+			return fmt.Sprintf("GPU hours lost while jobs wait: %s, now %s, change %s [%s, %s]", f(e.Then), f(e.Base),
+				signed(e.Change, f), signed(e.CI[0], f), signed(e.CI[1], f))
 		}
 		of := ""
 		if e.GPUs != "" {
 			of = " of " + e.of()
 		}
-		return fmt.Sprintf("mean wait%s: %s, now %s, change %s [%s, %s]", of, hours(e.Then), hours(e.Base), signed(e.Change, hours), signed(e.CI[0], hours), signed(e.CI[1], hours))
+		return fmt.Sprintf("mean wait%s: %s, now %s, change %s [%s, %s]", of, hours(e.Then), hours(e.Base),
+			signed(e.Change, hours), signed(e.CI[0], hours), signed(e.CI[1], hours))
 	},
 }).Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">

@@ -25,9 +25,11 @@ type draws struct {
 	end   [][]time.Duration
 	next  [][]time.Duration // by kind of room: when that many GPUs are free, if nothing that waits starts
 	idle  [][]time.Duration // by kind of room: when that many GPUs are free beside what starts
-	wait  []float64         // mean wait of the jobs that wait, in seconds; those that have not started count until the horizon
-	late  []int             // of these, how many have not started
-	lost  []float64         // GPU hours during which GPUs did not work while jobs waited, until all that wait now have started
+	// mean wait of the jobs that wait, in seconds; those that have not started count until the horizon
+	wait []float64
+	late []int // of these, how many have not started
+	// GPU hours during which GPUs did not work while jobs waited, until all that wait now have started
+	lost []float64
 }
 
 // room is so many GPUs, on one node or anywhere.
@@ -113,7 +115,8 @@ func (c *caster) cast(ctx context.Context, st *State, s *stage, n int) (*draws, 
 	}
 	kinds := rooms(s.sim.View().Cluster())
 	d := &draws{
-		start: make([][]time.Duration, n), end: make([][]time.Duration, n), next: make([][]time.Duration, n), idle: make([][]time.Duration, n),
+		start: make([][]time.Duration,
+			n), end: make([][]time.Duration, n), next: make([][]time.Duration, n), idle: make([][]time.Duration, n),
 		wait: make([]float64, n), late: make([]int, n), lost: make([]float64, n),
 	}
 	err := par.For(ctx, workers, n, func(w, i int) error {
@@ -160,7 +163,8 @@ func (c *caster) play(ctx context.Context, st *State, s *stage, a *actor, d *dra
 }
 
 // run plays one draw until all jobs of the stage have started, or up to last.
-func (c *caster) run(ctx context.Context, st *State, s *stage, a *actor, d *draws, kinds []room, draw int, last time.Duration) (done bool, err error) {
+func (c *caster) run(ctx context.Context, st *State, s *stage, a *actor, d *draws, kinds []room, draw int,
+	last time.Duration) (done bool, err error) {
 	v, t := s.sim.View(), a.twin
 	t.CopyFrom(v, &a.future)
 	tv := t.View()

@@ -34,7 +34,8 @@ func Add(text string) (Change, error) {
 	nodes, e1 := strconv.Atoi(a)
 	gpus, e2 := strconv.Atoi(b)
 	if !ok || e1 != nil || e2 != nil || nodes < 1 || nodes > 100_000 || gpus < 1 || gpus > 1024 || typed && kind == "" {
-		return Change{}, fault.Mistakef("%s: got %q, want NODESxGPUS or NODESxGPUS:TYPE, as 4x8 or 4x8:a100", fault.Key("add"), text)
+		return Change{}, fault.Mistakef("%s: got %q, want NODESxGPUS or NODESxGPUS:TYPE, as 4x8 or 4x8:a100",
+			fault.Key("add"), text)
 	}
 	return Change{Name: "add " + text, add: &cluster.NodeSpec{Count: cluster.Count(nodes), GPUs: gpus, GPUType: kind}}, nil
 }
@@ -75,8 +76,10 @@ func Submit(text string) (Change, error) {
 		n, e2 = strconv.Atoi(b)
 	}
 	d, e3 := time.ParseDuration(long)
-	if e1 != nil || e2 != nil || e3 != nil || gpus < 1 || gpus > traces.MaxGPUs || n < 1 || n > 10_000 || d < time.Second || d > 10*365*day {
-		return Change{}, fault.Mistakef("%s: got %q, want GPUS:DURATION or GPUSxN:DURATION, as 16:2h or 8x3:90m", fault.Key("submit"), text)
+	if e1 != nil || e2 != nil || e3 != nil || gpus < 1 || gpus > traces.MaxGPUs || n < 1 || n > 10_000 ||
+		d < time.Second || d > 10*365*day {
+		return Change{}, fault.Mistakef("%s: got %q, want GPUS:DURATION or GPUSxN:DURATION, as 16:2h or 8x3:90m",
+			fault.Key("submit"), text)
 	}
 	c := Change{Name: "submit " + text}
 	for i := range n {
@@ -157,7 +160,8 @@ func (j *Job) forecast() predict.Forecast {
 	return predict.Certain(max(1, j.Estimate))
 }
 
-// tell tells the simulator what there is: jobs that run, then nodes that are down, then jobs that wait, in the order of the queue.
+// tell tells the simulator what there is: jobs that run, then nodes that are down, then jobs that wait, in the order of
+// the queue.
 func (s *stage) tell(st *State, cfg *Config, down []int) error {
 	var facts []sim.Fact
 	for i := range s.jobs {
@@ -166,7 +170,8 @@ func (s *stage) tell(st *State, cfg *Config, down []int) error {
 			continue
 		}
 		t := told(j, cfg, st.Now)
-		facts = append(facts, sim.Fact{At: t.Submit, Kind: sim.Submit, Job: t}, sim.Fact{At: max(j.Start, t.Submit), Kind: sim.Start, ID: j.ID, GPUs: j.Held})
+		facts = append(facts, sim.Fact{At: t.Submit, Kind: sim.Submit, Job: t},
+			sim.Fact{At: max(j.Start, t.Submit), Kind: sim.Start, ID: j.ID, GPUs: j.Held})
 	}
 	slices.SortStableFunc(facts, func(a, b sim.Fact) int { return cmp.Compare(a.At, b.At) })
 	for _, n := range down {
@@ -239,7 +244,8 @@ func (c *Change) drained(st *State) (list []int, err error) {
 	for _, name := range c.drain {
 		n := slices.Index(st.Nodes, name)
 		if n < 0 {
-			return nil, fault.Mistakef("%s: the cluster has no node %q with GPUs; it has %s", fault.Key("drain"), name, few(st.Nodes))
+			return nil, fault.Mistakef("%s: the cluster has no node %q with GPUs; it has %s", fault.Key("drain"), name,
+				few(st.Nodes))
 		}
 		list = append(list, n)
 	}
@@ -252,7 +258,8 @@ func (c *Change) drained(st *State) (list []int, err error) {
 		if list == nil {
 			racks := slices.Compact(slices.Sorted(slices.Values(st.Racks)))
 			if len(racks) == 1 && racks[0] == "" {
-				return nil, fault.Mistakef("%s: got rack=%s, and the cluster tells of no racks; want NODE,…", fault.Key("drain"), c.rack)
+				return nil, fault.Mistakef("%s: got rack=%s, and the cluster tells of no racks; want NODE,…", fault.Key("drain"),
+					c.rack)
 			}
 			return nil, fault.Mistakef("%s: the cluster has no rack %q; it has %s", fault.Key("drain"), c.rack, few(racks))
 		}

@@ -30,7 +30,8 @@ type State struct {
 	Nodes   []string // names by number; nil on a counter
 	Racks   []string // of the nodes, by number
 	Down    []int    // nodes on which no job can start
-	// Jobs run, or compete for GPUs: those that run in order of start, then those that wait in the order of the cluster's own queue.
+	// Jobs run, or compete for GPUs: those that run in order of start, then those that wait in the order of the cluster's
+	// own queue.
 	Jobs []Job
 	// Blocked wait for something else than GPUs.
 	Blocked []BlockedJob
@@ -56,7 +57,8 @@ type BlockedJob struct {
 	Why  string `json:"why"`
 }
 
-// Eye looks at a cluster again and again. Its predictor learns from the jobs that end between two looks. Not safe for concurrent use.
+// Eye looks at a cluster again and again. Its predictor learns from the jobs that end between two looks. Not safe for
+// concurrent use.
 type Eye struct {
 	Estimates sim.Estimates // history, gbdt, or trace for time limits alone
 	History   []traces.Job  // what predictors know from the beginning
@@ -147,7 +149,8 @@ func (e *Eye) See(s *live.Snapshot) (*State, error) {
 
 // state returns what s shows, with forecasts.
 func (e *Eye) state(s *live.Snapshot) (*State, error) {
-	st := &State{At: s.At, Now: e.mirror.Now(), Origin: e.origin, Cluster: s.Cluster, Spec: e.layout.Spec, Nodes: e.layout.Nodes}
+	st := &State{At: s.At, Now: e.mirror.Now(), Origin: e.origin, Cluster: s.Cluster, Spec: e.layout.Spec,
+		Nodes: e.layout.Nodes}
 	racks, vcs := map[string]*live.Node{}, false
 	for i := range s.Nodes {
 		racks[s.Nodes[i].Name] = &s.Nodes[i]
@@ -186,7 +189,8 @@ func (e *Eye) state(s *live.Snapshot) (*State, error) {
 	}
 	slices.SortFunc(st.Jobs, func(a, b Job) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID)) })
 	slices.SortFunc(waiting, func(a, b *live.Job) int { // as the cluster has it
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(b.Rank, a.Rank), a.Submit.Compare(b.Submit), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(b.Rank, a.Rank), a.Submit.Compare(b.Submit),
+			cmp.Compare(a.ID, b.ID))
 	})
 	for _, t := range waiting {
 		j, err := e.job(t)
@@ -208,7 +212,8 @@ func tied(s *live.Snapshot, t *live.Job, vcs bool) string {
 		return "it must run on " + strings.Join(t.Nodes, ",")
 	case len(t.Excluded) > 0:
 		return "it must not run on " + strings.Join(t.Excluded, ",")
-	case vcs && t.VC != "" && slices.ContainsFunc(s.Nodes, func(n live.Node) bool { return n.GPUs > 0 && n.VCs != nil && !slices.Contains(n.VCs, t.VC) }):
+	case vcs && t.VC != "" && slices.ContainsFunc(s.Nodes,
+		func(n live.Node) bool { return n.GPUs > 0 && n.VCs != nil && !slices.Contains(n.VCs, t.VC) }):
 		return "some nodes do not belong to " + t.VC
 	}
 	return ""

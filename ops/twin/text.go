@@ -101,7 +101,9 @@ func (r *Report) WriteText(w io.Writer, top int) error {
 
 // counts says how many jobs there are.
 func (r *Report) counts() string {
-	return plain.Count(len(r.Waiting), "job waits", "jobs wait") + ", " + plain.Count(len(r.Running), "runs", "run") + ", " + plain.Count(len(r.Blocked), "is blocked", "are blocked")
+	return plain.Count(len(r.Waiting), "job waits",
+		"jobs wait") + ", " + plain.Count(len(r.Running), "runs", "run") + ", " + plain.Count(len(r.Blocked), "is blocked",
+		"are blocked")
 }
 
 // of says which jobs an effect is of.
@@ -185,11 +187,14 @@ func (x *WhatIf) write(w io.Writer, percent, top int) error {
 		}
 		rows = append(rows, []string{
 			name, format(e.Base), format(e.Then), signed(e.Change, format),
-			"[" + signed(e.CI[0], format) + ", " + signed(e.CI[1], format) + "]", "[" + signed(e.Draws[0], format) + ", " + signed(e.Draws[1], format) + "]",
+			"[" + signed(e.CI[0],
+				format) + ", " + signed(e.CI[1], format) + "]", "[" + signed(e.Draws[0], format) + ", " + signed(e.Draws[1],
+				format) + "]",
 		})
 	}
 	if rows != nil {
-		if err := texttable.Write(w, []string{"", "now", "then", "change", "95 % of the mean", "80 % of draws"}, rows, 1); err != nil {
+		if err := texttable.Write(w, []string{"", "now", "then", "change", "95 % of the mean", "80 % of draws"}, rows,
+			1); err != nil {
 			return err
 		}
 	}

@@ -144,7 +144,8 @@ func (t *Truth) lines(all []line) {
 	}
 }
 
-// Read takes in the starts of a file: a log of steer or of twin, or what sacct has printed, as trace get slurm writes it.
+// Read takes in the starts of a file: a log of steer or of twin, or what sacct has printed, as trace get slurm writes
+// it.
 func (t *Truth) Read(file string) error {
 	r, err := traces.OrdinaryFiles().Open(context.Background(), file)
 	if err != nil {
@@ -198,7 +199,8 @@ func (t *Truth) readLog(r io.Reader, file string) error {
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF): // the last line is being written
 			return nil
 		case err != nil:
-			return fault.Mistakef("%s, line %d: %w; want a log of gymctl steer or twin, or what trace get slurm writes", file, n, err)
+			return fault.Mistakef("%s, line %d: %w; want a log of gymctl steer or twin, or what trace get slurm writes", file, n,
+				err)
 		}
 		if len(x.Jobs) > 0 { // all that there are
 			for id := range open {
@@ -242,8 +244,8 @@ func (t *Truth) readLog(r io.Reader, file string) error {
 	}
 }
 
-// recorded reads the starts of a trace that has them: of sacct, or in the standard workload format, whose times count from its
-// beginning.
+// recorded reads the starts of a trace that has them: of sacct, or in the standard workload format, whose times count
+// from its beginning.
 func recorded(r io.Reader, file string) (list []StartLine, err error) {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, 1<<22)
@@ -273,7 +275,10 @@ func recorded(r io.Reader, file string) (list []StartLine, err error) {
 		if columns != nil {
 			x, ok = ofSacct(strings.Split(text, "|"), columns)
 		} else if x, ok = ofSWF(strings.Fields(text)); !ok && n == 1 {
-			return nil, fault.Mistakef("%s: nothing in it says when jobs started; want a log of gymctl steer or twin, what trace get slurm writes, or a file in the standard workload format", file)
+			return nil,
+				fault.Mistakef(
+					"%s: nothing in it says when jobs started; want a log of gymctl steer or twin, what trace get slurm writes, or "+
+						"a file in the standard workload format", file)
 		}
 		if ok {
 			list = append(list, x)

@@ -28,7 +28,8 @@ func drawn(t testing.TB, seed uint64, name string, n int, gap time.Duration) []t
 	for i := range jobs {
 		work := time.Duration(math.Exp(8+r.NormFloat64()) * float64(time.Second))
 		jobs[i] = traces.Job{
-			ID: fmt.Sprintf("%s%05d", name, i), User: fmt.Sprint("u", i%3), Submit: time.Duration(i) * gap, Work: max(time.Second, work.Truncate(time.Second)),
+			ID: fmt.Sprintf("%s%05d", name,
+				i), User: fmt.Sprint("u", i%3), Submit: time.Duration(i) * gap, Work: max(time.Second, work.Truncate(time.Second)),
 			Estimate: 100 * time.Hour, GPUs: 1 << r.IntN(4), GPUMilli: 1000,
 		}
 	}
@@ -104,9 +105,10 @@ func change(t testing.TB, of func(string) (Change, error), text string) Change {
 	return c
 }
 
-// Run times are drawn from a distribution that the predictor can learn, the cluster schedules as the model says, and nothing arrives:
-// intervals hold what they promise. Jobs of one queue have much in common, so many queues count. With 20 queues of 60 jobs the shares
-// have a standard deviation of a few percent; seeds are fixed. Intervals that are a third too wide or too narrow fail.
+// Run times are drawn from a distribution that the predictor can learn, the cluster schedules as the model says, and
+// nothing arrives: intervals hold what they promise. Jobs of one queue have much in common, so many queues count. With
+// 20 queues of 60 jobs the shares have a standard deviation of a few percent; seeds are fixed. Intervals that are a
+// third too wide or too narrow fail.
 func TestCoverageIsNominal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays twenty queues")
@@ -170,8 +172,8 @@ func TestAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// With more nodes no draw of a first-come, first-served queue of jobs that fit a node waits longer; with fewer none waits less. Nothing
-// ever starts on drained nodes.
+// With more nodes no draw of a first-come, first-served queue of jobs that fit a node waits longer; with fewer none
+// waits less. Nothing ever starts on drained nodes.
 func TestMoreAndFewerNodes(t *testing.T) {
 	c := busy(t, 3, 4, 60)
 	st := look(t, eye(t, 3), c)
@@ -195,8 +197,8 @@ func TestMoreAndFewerNodes(t *testing.T) {
 	}
 }
 
-// By hand: one node of 8 GPUs, on which a job runs. The next in line takes all, and starts when it ends; one that is submitted comes
-// behind it, unless it is short enough to pass.
+// By hand: one node of 8 GPUs, on which a job runs. The next in line takes all, and starts when it ends; one that is
+// submitted comes behind it, unless it is short enough to pass.
 func TestByHand(t *testing.T) {
 	c := livetest.New(livetest.Machines(1, 8)...)
 	for _, j := range []traces.Job{
@@ -218,7 +220,8 @@ func TestByHand(t *testing.T) {
 	if q := r.Waiting[0].Start; q != r.Running[0].End || q[0] <= 0 || q[levels-1] > 3600-60 {
 		t.Errorf("b starts in %v, a ends in %v", q, r.Running[0].End)
 	}
-	if len(r.Blocked) != 2 || r.Blocked[0].Why != "it depends on b" || !strings.Contains(r.Blocked[1].Why, "could ever run it") {
+	if len(r.Blocked) != 2 || r.Blocked[0].Why != "it depends on b" ||
+		!strings.Contains(r.Blocked[1].Why, "could ever run it") {
 		t.Errorf("%+v", r.Blocked)
 	}
 	if q := r.WhatIfs[0].Jobs[0].Start; q[levels-1] != 0 {
@@ -243,8 +246,10 @@ func TestMistakes(t *testing.T) {
 		text string
 		want string
 	}{
-		{Add, "4", "NODESxGPUS"}, {Add, "0x8", "NODESxGPUS"}, {Add, "4x8:", "NODESxGPUS"}, {Drain, "", "rack=RACK"}, {Drain, "g0,", "rack=RACK"},
-		{Drain, "g7", "it has g0, g1"}, {Drain, "rack=r9", "no rack"}, {Submit, "8", "GPUS:DURATION"}, {Submit, "8x0:1h", "GPUS:DURATION"}, {Submit, "8:1", "GPUS:DURATION"},
+		{Add, "4", "NODESxGPUS"}, {Add, "0x8", "NODESxGPUS"}, {Add, "4x8:", "NODESxGPUS"}, {Drain, "", "rack=RACK"},
+		{Drain, "g0,", "rack=RACK"},
+		{Drain, "g7", "it has g0, g1"}, {Drain, "rack=r9", "no rack"}, {Submit, "8", "GPUS:DURATION"},
+		{Submit, "8x0:1h", "GPUS:DURATION"}, {Submit, "8:1", "GPUS:DURATION"},
 	} {
 		ch, err := x.of(x.text)
 		if err == nil {
@@ -254,7 +259,8 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%q: %v, want %q", x.text, err, x.want)
 		}
 	}
-	for name, want := range map[string]string{"sjff": "unknown", "srtf": "stops running jobs", "fifo+commit": "remembers", "fifo+timely": "the report names", "fifo+strict+conservative": "remembers"} {
+	for name, want := range map[string]string{"sjff": "unknown", "srtf": "stops running jobs", "fifo+commit": "remembers",
+		"fifo+timely": "the report names", "fifo+strict+conservative": "remembers"} {
 		if _, err := ParseModel(name, sim.MustEstimates("history")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -286,7 +292,8 @@ func TestNothingWaits(t *testing.T) {
 func TestJobsComeInTheOrderOfTheirTimes(t *testing.T) {
 	c := livetest.New(livetest.Machines(1, 8)...)
 	for i, id := range []string{"r1", "r2", "w9", "w8", "w10"} {
-		j := traces.Job{ID: id, GPUs: 8, Submit: time.Duration(i) * time.Second, Work: time.Hour, Estimate: time.Hour, GPUMilli: 1000}
+		j := traces.Job{ID: id, GPUs: 8, Submit: time.Duration(i) * time.Second, Work: time.Hour, Estimate: time.Hour,
+			GPUMilli: 1000}
 		if i < 2 {
 			j.GPUs, j.Estimate = 4, time.Duration(2-i)*time.Hour
 		}

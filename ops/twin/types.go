@@ -10,9 +10,9 @@ import (
 	"clustergym/simulator/cluster"
 )
 
-// typed returns c with GPUs that jobs of this cluster can use: nodes that are added without a type get the one that the waiting jobs ask for, or
-// that of the whole cluster if they ask for none. Types that waiting jobs do not agree on are a mistake that lists them. A type that differs
-// from the cluster's in upper and lower case alone is the cluster's.
+// typed returns c with GPUs that jobs of this cluster can use: nodes that are added without a type get the one that the
+// waiting jobs ask for, or that of the whole cluster if they ask for none. Types that waiting jobs do not agree on are
+// a mistake that lists them. A type that differs from the cluster's in upper and lower case alone is the cluster's.
 func (c Change) typed(st *State) (Change, error) {
 	if c.add == nil || st.Spec.Pool > 0 {
 		return c, nil
@@ -45,7 +45,8 @@ func (c Change) typed(st *State) (Change, error) {
 				}
 			}
 		}
-		if anyType == 0 && len(asked) > 0 && !slices.ContainsFunc(asked, func(list []string) bool { return slices.Contains(list, kind) }) {
+		if anyType == 0 && len(asked) > 0 &&
+			!slices.ContainsFunc(asked, func(list []string) bool { return slices.Contains(list, kind) }) {
 			c.note = "No waiting job can use GPUs of type " + kind + ": they ask for " + few(union(asked)) + "."
 		}
 	case len(asked) > 0:
@@ -55,7 +56,8 @@ func (c Change) typed(st *State) (Change, error) {
 		}
 		if len(common) == 0 {
 			list := union(asked)
-			return c, fault.Mistakef("--%s: waiting jobs ask for GPUs of the types %s; say which ones are added, as %s:%s", c.Name, few(list), strings.TrimPrefix(c.Name, "add "), list[0])
+			return c, fault.Mistakef("--%s: waiting jobs ask for GPUs of the types %s; say which ones are added, as %s:%s",
+				c.Name, few(list), strings.TrimPrefix(c.Name, "add "), list[0])
 		}
 		kind = slices.MinFunc(common, func(a, b string) int { return cmp.Or(have[b]-have[a], cmp.Compare(a, b)) })
 		c.note = "The new GPUs are of type " + kind + ", which the queue asks for."

@@ -21,13 +21,15 @@ func mixed(types []string, asks ...[]string) *livetest.Cluster {
 	}
 	c := livetest.New(nodes...)
 	for i, a := range asks {
-		c.Submit(traces.Job{ID: fmt.Sprintf("%02d", i), User: "u", GPUs: 8, GPUMilli: 1000, GPUTypes: a, Work: time.Hour, Estimate: time.Hour})
+		c.Submit(traces.Job{ID: fmt.Sprintf("%02d", i), User: "u", GPUs: 8, GPUMilli: 1000, GPUTypes: a, Work: time.Hour,
+			Estimate: time.Hour})
 	}
 	c.Advance(time.Second)
 	return c
 }
 
-// Nodes that are added without a type get the one that the queue asks for, so that it can use them; where that is not clear, the types are named.
+// Nodes that are added without a type get the one that the queue asks for, so that it can use them; where that is not
+// clear, the types are named.
 func TestAddedNodesAreOfTheTypeThatTheQueueAsksFor(t *testing.T) {
 	a, v := []string{"a100"}, []string{"v100"}
 	for name, x := range map[string]struct {
@@ -42,13 +44,17 @@ func TestAddedNodesAreOfTheTypeThatTheQueueAsksFor(t *testing.T) {
 		"some ask":                {a, [][]string{a, nil, a, nil}, "2x8", "add 2x8:a100", true},
 		"two types, one is asked": {[]string{"a100", "v100"}, [][]string{v, v, v, v, v}, "2x8", "add 2x8:v100", true},
 		"two types, none asked":   {[]string{"a100", "v100"}, [][]string{nil, nil, nil, nil, nil}, "2x8", "add 2x8", true},
-		"either will do":          {[]string{"a100", "v100", "v100"}, [][]string{{"a100", "v100"}, {"a100", "v100"}, {"a100", "v100"}, {"a100", "v100"}, {"a100", "v100"}}, "2x8", "add 2x8:v100", true},
-		"one will do for all":     {[]string{"a100", "v100"}, [][]string{v, a, {"a100", "v100"}, a, {"a100", "v100"}, a}, "2x8", "add 2x8:a100", true},
-		"both are asked":          {[]string{"a100", "v100"}, [][]string{a, v, a, v, a, v}, "2x8", "the types a100, v100; say which ones are added, as 2x8:a100", false},
-		"a type is given":         {[]string{"a100", "v100"}, [][]string{a, v, a, v, a, v}, "2x8:v100", "add 2x8:v100", true},
-		"other capitals":          {a, [][]string{a, a, a, a}, "2x8:A100", "add 2x8:a100", true},
-		"nobody can use it":       {a, [][]string{a, a, a, a}, "2x8:h100", "add 2x8:h100", false},
-		"untyped":                 {[]string{"", ""}, [][]string{nil, nil, nil, nil, nil}, "2x8", "add 2x8", true},
+		"either will do": {[]string{"a100", "v100", "v100"},
+			[][]string{{"a100", "v100"}, {"a100", "v100"}, {"a100", "v100"}, {"a100", "v100"}, {"a100", "v100"}}, "2x8",
+			"add 2x8:v100", true},
+		"one will do for all": {[]string{"a100", "v100"}, [][]string{v, a, {"a100", "v100"}, a, {"a100", "v100"}, a},
+			"2x8", "add 2x8:a100", true},
+		"both are asked": {[]string{"a100", "v100"}, [][]string{a, v, a, v, a, v}, "2x8",
+			"the types a100, v100; say which ones are added, as 2x8:a100", false},
+		"a type is given":   {[]string{"a100", "v100"}, [][]string{a, v, a, v, a, v}, "2x8:v100", "add 2x8:v100", true},
+		"other capitals":    {a, [][]string{a, a, a, a}, "2x8:A100", "add 2x8:a100", true},
+		"nobody can use it": {a, [][]string{a, a, a, a}, "2x8:h100", "add 2x8:h100", false},
+		"untyped":           {[]string{"", ""}, [][]string{nil, nil, nil, nil, nil}, "2x8", "add 2x8", true},
 	} {
 		st := look(t, eye(t, 1), mixed(x.types, x.asks...))
 		r, err := Forecast(t.Context(), quick(), st, []Change{change(t, Add, x.add)})
@@ -76,7 +82,8 @@ func TestAddedNodesRunWhatNothingCould(t *testing.T) {
 	if len(r.Waiting) != 0 || len(r.Blocked) != 1 {
 		t.Errorf("%+v, %+v", r.Waiting, r.Blocked)
 	}
-	if w := r.WhatIfs[0]; w.Name != "add 1x8:v100" || len(w.Jobs) != 1 || w.Jobs[0].ID != "00" || w.Jobs[0].Start[levels-1] != 0 {
+	if w := r.WhatIfs[0]; w.Name != "add 1x8:v100" || len(w.Jobs) != 1 || w.Jobs[0].ID != "00" ||
+		w.Jobs[0].Start[levels-1] != 0 {
 		t.Errorf("%+v", w)
 	}
 	if w := r.WhatIfs[1]; len(w.Jobs)+len(w.Effects) != 0 || w.Note == "" {
@@ -84,7 +91,8 @@ func TestAddedNodesRunWhatNothingCould(t *testing.T) {
 	}
 }
 
-// Bars of a page lie within it, those of jobs that run for long, too; one thing is not called many, and no section is empty.
+// Bars of a page lie within it, those of jobs that run for long, too; one thing is not called many, and no section is
+// empty.
 func TestThePageOfAForecast(t *testing.T) {
 	c := livetest.New(livetest.Machines(2, 8)...)
 	c.Submit(traces.Job{ID: "long", User: "u", GPUs: 8, GPUMilli: 1000, Work: 90 * time.Hour, Estimate: 99 * time.Hour})
@@ -106,7 +114,8 @@ func TestThePageOfAForecast(t *testing.T) {
 				t.Errorf("%q is not in\n%s\n%s", w, page.String(), text.String())
 			}
 		}
-		for _, m := range regexp.MustCompile(`left:([0-9.]+)%(?:;width:([0-9.]+)%)?`).FindAllStringSubmatch(page.String(), -1) {
+		for _, m := range regexp.MustCompile(`left:([0-9.]+)%(?:;width:([0-9.]+)%)?`).FindAllStringSubmatch(page.String(),
+			-1) {
 			from, err := strconv.ParseFloat(m[1], 64)
 			wide, _ := strconv.ParseFloat("0"+m[2], 64)
 			if err != nil || from < 0 || from+wide > 100.011 {
@@ -120,7 +129,8 @@ func TestThePageOfAForecast(t *testing.T) {
 		}
 		return page.String()
 	}
-	page := draw("0 jobs wait, 2 run, 0 are blocked", "No job waits for GPUs.", "What if: add 1x8:A100", "No job waits whose start this could change.")
+	page := draw("0 jobs wait, 2 run, 0 are blocked", "No job waits for GPUs.", "What if: add 1x8:A100",
+		"No job waits whose start this could change.")
 	if n := strings.Count(page, "<span style="); n != 4 {
 		t.Errorf("%d ticks", n)
 	}

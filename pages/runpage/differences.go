@@ -86,7 +86,8 @@ func ofWindows(r *report.Report) []found {
 			continue
 		}
 		f := htmlpage.Forest{
-			Name: "differences-" + key, Title: "%s against each policy: " + titles[key], X: "difference of " + titles[key] + " in %",
+			Name: "differences-" + key, Title: "%s against each policy: " + titles[key],
+			X:     "difference of " + titles[key] + " in %",
 			Lower: key != counts.Key || !counts.Higher,
 			Text:  "The same windows for all; the difference of the sums over windows, and in how many windows it is better.",
 		}
@@ -120,16 +121,18 @@ func ofEpisodes(r *report.EpisodeReport) []found {
 		}
 		m := report.MetricOf(r.Env)
 		f := htmlpage.Forest{
-			Name: "differences-" + m.Key, Title: "%s against each policy: " + m.Title, X: "difference of " + m.Title + " in %", Lower: !m.Higher,
-			Text: "The same episodes for all, and in how many it is better.",
-			Rows: pairs(r.Paired, r.Paired[0].A, r.Metric, r.Episodes),
+			Name: "differences-" + m.Key, Title: "%s against each policy: " + m.Title, X: "difference of " + m.Title + " in %",
+			Lower: !m.Higher,
+			Text:  "The same episodes for all, and in how many it is better.",
+			Rows:  pairs(r.Paired, r.Paired[0].A, r.Metric, r.Episodes),
 		}
 		return []found{{f, r.Paired[0].A}}
 	}
 	f := returns("The same episodes for all.")
 	for i := range r.Policies {
 		if i > 0 && r.Policies[i].Return != nil && r.Policies[0].Return != nil {
-			f.Rows = append(f.Rows, row(r.Seed, r.Policies[i].Name, r.Policies[0].Return.PerEpisode, r.Policies[i].Return.PerEpisode))
+			f.Rows = append(f.Rows,
+				row(r.Seed, r.Policies[i].Name, r.Policies[0].Return.PerEpisode, r.Policies[i].Return.PerEpisode))
 		}
 	}
 	return []found{{f, r.Policies[0].Name}}
@@ -155,7 +158,8 @@ func ofTasks(r *report.AdaptReport) []found {
 func label(r *report.AdaptRow) string { return fmt.Sprintf("%s, inner step %d", r.Name, r.Steps) }
 
 func returns(text string) htmlpage.Forest {
-	return htmlpage.Forest{Name: "differences-return", Title: "%s against each policy: return", X: "difference of the mean return", Text: text}
+	return htmlpage.Forest{Name: "differences-return", Title: "%s against each policy: return",
+		X: "difference of the mean return", Text: text}
 }
 
 // row compares two policies' returns on the same episodes or tasks.

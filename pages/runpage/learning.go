@@ -175,7 +175,8 @@ func (d *drawing) solved() *float64 {
 	return nil
 }
 
-// baselines plays the policies that a run is compared with where its validations are played. The workload is that of the page if it is the same.
+// baselines plays the policies that a run is compared with where its validations are played. The workload is that of
+// the page if it is the same.
 func (d *drawing) baselines(cfg *config.Config) ([]arena.Baseline, error) {
 	place := d.arena
 	a, err := setting(cfg, "")

@@ -1,5 +1,5 @@
-// Package runpage writes the page of gymctl train --html and gymctl eval --html: how agents learned and how their baselines do, how
-// they differ from them, and the schedules of one window.
+// Package runpage writes the page of gymctl train --html and gymctl eval --html: how agents learned and how their
+// baselines do, how they differ from them, and the schedules of one window.
 package runpage
 
 import (
@@ -53,8 +53,8 @@ func ResultsOf(c arena.Comparison, estimates sim.Estimates) []Result {
 	return all
 }
 
-// Write plays baselines on the validation windows and two policies on a test window, and writes the page. What cannot be played
-// again is left out, and the page says so.
+// Write plays baselines on the validation windows and two policies on a test window, and writes the page. What cannot
+// be played again is left out, and the page says so.
 func (p *Page) Write(ctx context.Context, w io.Writer) error {
 	cfg := p.Config
 	place, err := arena.New(&cfg, p.Evaluated.World)

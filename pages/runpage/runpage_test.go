@@ -118,14 +118,17 @@ func TestPageOfATraining(t *testing.T) {
 	}
 	near := func(a, b float64) bool { return a-b <= 1e-5*b && b-a <= 1e-5*b }
 	c := d.Charts[0]
-	if u := c.Curves[0]; !slices.Equal(u.X, at) || !slices.EqualFunc(u.Y, value, near) || u.Best < 0 || len(at) < 3 || !c.Lower || !c.Seconds {
+	if u := c.Curves[0]; !slices.Equal(u.X, at) || !slices.EqualFunc(u.Y, value, near) || u.Best < 0 || len(at) < 3 ||
+		!c.Lower || !c.Seconds {
 		t.Errorf("the curve is %+v, want %v at %v", u, value, at)
 	}
-	if best, ok, err := rundir.ReadBest(p.Runs[0]); err != nil || !ok || c.Curves[0].X[c.Curves[0].Best] != float64(best.Step) {
+	if best, ok, err := rundir.ReadBest(p.Runs[0]); err != nil || !ok ||
+		c.Curves[0].X[c.Curves[0].Best] != float64(best.Step) {
 		t.Errorf("the best is marked at %v, it is %+v (%v)", c.Curves[0].X[c.Curves[0].Best], best, err)
 	}
 	// The rivals' lines are what a validation of them gives.
-	if len(c.Levels) != len(cfg.Eval.Policies) || c.Levels[1].Name != "sjf+skip" || c.Levels[1].Value >= c.Levels[0].Value {
+	if len(c.Levels) != len(cfg.Eval.Policies) || c.Levels[1].Name != "sjf+skip" ||
+		c.Levels[1].Value >= c.Levels[0].Value {
 		t.Errorf("levels %+v", c.Levels)
 	}
 	// Every policy of the evaluation has its difference, with the numbers of the table.
@@ -134,7 +137,8 @@ func TestPageOfATraining(t *testing.T) {
 		t.Fatalf("forests %+v", d.Forests)
 	}
 	for i, row := range d.Forests[0].Rows {
-		if q := e.Paired[2*i]; row.Name != q.B || !near(row.At[0]+1000, q.Difference+1000) || !near(row.At[1]+1000, q.CI95[0]+1000) {
+		if q := e.Paired[2*i]; row.Name != q.B || !near(row.At[0]+1000, q.Difference+1000) ||
+			!near(row.At[1]+1000, q.CI95[0]+1000) {
 			t.Errorf("difference %+v, want %+v", row, q)
 		}
 	}
@@ -142,7 +146,8 @@ func TestPageOfATraining(t *testing.T) {
 		t.Errorf("tables %+v", d.Tables)
 	}
 	// The agent's schedule beside SJF's: the same window, never fewer than nobody, every counted job finished.
-	if len(d.Runs) != 2 || d.Runs[1].Name != "sjf+skip" || d.GPUs != 32 || !strings.HasPrefix(d.Notes[0], "Schedules, estimates exact: window ") {
+	if len(d.Runs) != 2 || d.Runs[1].Name != "sjf+skip" || d.GPUs != 32 ||
+		!strings.HasPrefix(d.Notes[0], "Schedules, estimates exact: window ") {
 		t.Fatalf("%d runs, notes %q", len(d.Runs), d.Notes)
 	}
 	for _, x := range d.Runs {
@@ -191,7 +196,8 @@ func TestTheScheduleIsThatOfTheEvaluation(t *testing.T) {
 			t.Errorf("%s: mean JCT %v s, the evaluation said %v", who.Name, got, want)
 		}
 	}
-	if _, err := world.Watch(t.Context(), cfg, p.Evaluated, "nobody", 0, &jctSum{}); err == nil || !strings.Contains(err.Error(), "nobody") {
+	if _, err := world.Watch(t.Context(), cfg, p.Evaluated, "nobody", 0, &jctSum{}); err == nil ||
+		!strings.Contains(err.Error(), "nobody") {
 		t.Errorf("watching nobody: %v", err)
 	}
 }
@@ -205,7 +211,8 @@ func TestPagesWithoutSchedules(t *testing.T) {
 	cfg.Train.Steps, cfg.Train.EvalEvery, cfg.Eval.Episodes, cfg.Eval.Validation = 2048, 1024, 8, 4
 	_, p := trained(t, cfg)
 	d := written(t, p)
-	if len(d.Charts) != 2 || len(d.Runs) != 0 || d.Charts[0].Lower || len(d.Forests) != 1 || d.Forests[0].Rows[0].Name != "random" {
+	if len(d.Charts) != 2 || len(d.Runs) != 0 || d.Charts[0].Lower || len(d.Forests) != 1 ||
+		d.Forests[0].Rows[0].Name != "random" {
 		t.Errorf("page %+v", d)
 	}
 	var levels []string
@@ -221,8 +228,10 @@ func TestPagesWithoutSchedules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = written(t, &Page{Config: cfg, Sheets: c.Sheets(), Results: []Result{{Comparison: c}}, Evaluated: arena.EvalOptions{Workers: 1}})
-	if len(d.Charts) != 0 || len(d.Forests[0].Rows) != 3 || len(d.Runs) != 2 || d.Runs[0].Name != "fifo+strict" || d.Runs[1].Name != "sjf+skip" {
+	d = written(t,
+		&Page{Config: cfg, Sheets: c.Sheets(), Results: []Result{{Comparison: c}}, Evaluated: arena.EvalOptions{Workers: 1}})
+	if len(d.Charts) != 0 || len(d.Forests[0].Rows) != 3 || len(d.Runs) != 2 || d.Runs[0].Name != "fifo+strict" ||
+		d.Runs[1].Name != "sjf+skip" {
 		t.Errorf("heuristics alone: %d charts, forests %+v, %d runs", len(d.Charts), d.Forests, len(d.Runs))
 	}
 }
@@ -240,7 +249,8 @@ func TestRunsAreDrawnTogetherWhereTheyCompare(t *testing.T) {
 	_, other := trained(t, cfg)
 	one.Runs = append(append(one.Runs, two.Runs...), other.Runs...)
 	d := written(t, one)
-	if len(d.Charts) != 4 || len(d.Charts[0].Curves) != 2 || len(d.Charts[2].Curves) != 1 || d.Charts[2].Curves[0].Name != "other" {
+	if len(d.Charts) != 4 || len(d.Charts[0].Curves) != 2 || len(d.Charts[2].Curves) != 1 ||
+		d.Charts[2].Curves[0].Name != "other" {
 		t.Fatalf("%d charts", len(d.Charts))
 	}
 	if d.Charts[0].Levels[1].Value == d.Charts[2].Levels[1].Value {

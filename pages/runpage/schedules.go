@@ -46,17 +46,19 @@ func (d *drawing) schedules() error {
 	if other != nil {
 		how = "the test window in which the two differ by the median of all windows"
 	}
-	d.note("Schedules, %s %s: window %d of %d, %s. It has %d jobs, from job %d of the workload on; others were there before it and are drawn from its first submit on, without counting in the completion times.",
+	d.note("Schedules, %s %s: window %d of %d, %s. It has %d jobs, from job %d of the workload on; others were there "+
+		"before it and are drawn from its first submit on, without counting in the completion times.",
 		report.EstimatesKey, r.Estimates.Label(), window+1, len(r.Windows), how, w.Jobs, w.FirstJob)
 	return nil
 }
 
-// pair returns the agent, or without one the first policy, and what its schedule is drawn beside: SJF, or else the best of the
-// others. External policies cannot be played again. other is nil if no other policy can be played.
+// pair returns the agent, or without one the first policy, and what its schedule is drawn beside: SJF, or else the best
+// of the others. External policies cannot be played again. other is nil if no other policy can be played.
 func pair(r *report.Report) (agent, other *report.PolicyReport) {
 	var can []*report.PolicyReport
 	for i := range r.Policies {
-		if p := &r.Policies[i]; p.Metrics != nil && p.Kind != report.KindExternal && (p.Metrics.Score != nil || !r.HasScores()) {
+		if p := &r.Policies[i]; p.Metrics != nil && p.Kind != report.KindExternal &&
+			(p.Metrics.Score != nil || !r.HasScores()) {
 			can = append(can, p)
 		}
 	}
@@ -70,11 +72,15 @@ func pair(r *report.Report) (agent, other *report.PolicyReport) {
 			break
 		}
 	}
-	can = slices.DeleteFunc(can, func(p *report.PolicyReport) bool { return p == agent || p.Kind == report.KindCheckpoint })
+	can = slices.DeleteFunc(can, func(p *report.PolicyReport) bool {
+		return p == agent ||
+			p.Kind == report.KindCheckpoint
+	})
 	if len(can) == 0 {
 		return agent, nil
 	}
-	if i := slices.IndexFunc(can, func(p *report.PolicyReport) bool { return p.Name == "sjf" || strings.HasPrefix(p.Name, "sjf+") }); i >= 0 {
+	if i := slices.IndexFunc(can,
+		func(p *report.PolicyReport) bool { return p.Name == "sjf" || strings.HasPrefix(p.Name, "sjf+") }); i >= 0 {
 		return agent, can[i]
 	}
 	better := 1.0

@@ -28,8 +28,9 @@ type Config struct {
 	NetworkWait float64 `yaml:"network_wait"`
 	Lease       float64 `yaml:"lease"`       // seconds
 	Granularity float64 `yaml:"granularity"` // iterations of a block for each GPU
-	History     float64 `yaml:"history"`     // number of past leases that the tuner looks at, and the upper limit of a timer
-	Seed        int64   `yaml:"seed"`        // for gandiva's shuffles
+	// number of past leases that the tuner looks at, and the upper limit of a timer
+	History float64 `yaml:"history"`
+	Seed    int64   `yaml:"seed"` // for gandiva's shuffles
 }
 
 // DefaultConfig returns Dally with tuned timers on four racks of four machines, with only waiting jobs asked and

@@ -25,7 +25,8 @@ func generated(seed uint64, n int) []Job {
 			at += float64(r.IntN(4000))
 		}
 		jobs[i] = Job{
-			ID: int64(1000 - i), Name: fmt.Sprint(1000 - i), Arrival: at, GPUs: sizes[r.IntN(len(sizes))], Model: Models()[r.IntN(6)],
+			ID: int64(1000 - i), Name: fmt.Sprint(1000 - i), Arrival: at, GPUs: sizes[r.IntN(len(sizes))],
+			Model:      Models()[r.IntN(6)],
 			Iterations: float64(1 + r.IntN(2_000_000)), Time: times[r.IntN(len(times))],
 		}
 	}
@@ -58,11 +59,11 @@ func TestSkippingQuietBlocksChangesNothing(t *testing.T) {
 	}
 }
 
-// Two jobs of two GPUs on one machine, 25,000 iterations each, blocks of 10,000 on each GPU, 0.1 s an iteration. They fit
-// beside each other, a slot each: factor 1/(1+t) of Rings with 4 bytes at 8 bytes/s, 2·1/2·4/8 = 0.5 s against 0.5 s
-// of compute: 1/2. A block takes 0.1/0.5·10,000 = 2000 s and does 20,000 iterations: two blocks, the first ends at 2000 with 5000 left.
-// The lease of 3600 s has not expired then, and 2000 + 0.1·10,000/0.5/2 = 3000 does not exceed it: the second block
-// runs to 4000, beyond the lease.
+// Two jobs of two GPUs on one machine, 25,000 iterations each, blocks of 10,000 on each GPU, 0.1 s an iteration. They
+// fit beside each other, a slot each: factor 1/(1+t) of Rings with 4 bytes at 8 bytes/s, 2·1/2·4/8 = 0.5 s against 0.5
+// s of compute: 1/2. A block takes 0.1/0.5·10,000 = 2000 s and does 20,000 iterations: two blocks, the first ends at
+// 2000 with 5000 left. The lease of 3600 s has not expired then, and 2000 + 0.1·10,000/0.5/2 = 3000 does not exceed it:
+// the second block runs to 4000, beyond the lease.
 func TestTwoJobsWorkedByHand(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Racks, cfg.Machines = 1, 1
@@ -111,7 +112,8 @@ func TestMachinesAreVisitedInTheOrderOfTheHashMap(t *testing.T) {
 	for _, k := range s.slotOrder().keys {
 		got = append(got, fmt.Sprintf("%d.%d.%d", k/8, k/2%4, k%2))
 	}
-	if strings.Join(got, " ") != "1.3.1 1.2.0 0.2.1 0.3.0 1.3.0 1.2.1 0.2.0 0.3.1 0.0.1 0.1.0 1.0.0 1.1.1 0.0.0 0.1.1 1.0.1 1.1.0" {
+	if strings.Join(got, " ") !=
+		"1.3.1 1.2.0 0.2.1 0.3.0 1.3.0 1.2.1 0.2.0 0.3.1 0.0.1 0.1.0 1.0.0 1.1.1 0.0.0 0.1.1 1.0.1 1.1.0" {
 		t.Errorf("slots of 2x4: %v", got)
 	}
 }
@@ -174,7 +176,8 @@ func TestTheSlowNetworkIsTheRecordedTable(t *testing.T) {
 
 func TestGPUsAreLeasedToOneJobAtATime(t *testing.T) {
 	for _, cfg := range []Config{
-		{Policy: "dally", Variant: "waiting-only"}, {Policy: "dally", Variant: "published"}, {Policy: "tiresias", Variant: "waiting-only"},
+		{Policy: "dally", Variant: "waiting-only"}, {Policy: "dally", Variant: "published"},
+		{Policy: "tiresias", Variant: "waiting-only"},
 		{Policy: "tiresias", Variant: "published"}, {Policy: "gandiva", Variant: "published"},
 	} {
 		d := DefaultConfig()
@@ -229,11 +232,13 @@ func TestWhatIsWrongWithFilesIsSaidInOneSentence(t *testing.T) {
 		}
 	}
 	const factors = "net,model,shape,factor\nslow,VGG,2|-1|-1|-1|-1|-1,0.5\nfast,VGG,2|-1|-1|-1|-1|-1,0.9\n"
-	if _, _, err := ReadFactors(strings.NewReader(factors), "f.csv", ""); err == nil || err.Error() != "f.csv has networks slow, fast, want the name of one" {
+	if _, _, err := ReadFactors(strings.NewReader(factors), "f.csv", ""); err == nil ||
+		err.Error() != "f.csv has networks slow, fast, want the name of one" {
 		t.Error(err)
 	}
 	bad := strings.Replace(factors, "0.5", "1.5", 1)
-	if _, _, err := ReadFactors(strings.NewReader(bad), "f.csv", "slow"); err == nil || err.Error() != `f.csv:2: factor: got "1.5", want a share above 0 and up to 1` {
+	if _, _, err := ReadFactors(strings.NewReader(bad), "f.csv", "slow"); err == nil ||
+		err.Error() != `f.csv:2: factor: got "1.5", want a share above 0 and up to 1` {
 		t.Error(err)
 	}
 	table, _, err := ReadFactors(strings.NewReader(factors), "f.csv", "slow")

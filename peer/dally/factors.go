@@ -135,8 +135,9 @@ func (j *Job) model() (compute, bytes float64, err error) {
 	if m, ok := models[j.Model]; ok {
 		return m[0] * micro, m[1], nil
 	}
-	return 0, 0, fmt.Errorf("nothing is known of how model %q computes and communicates, want one of %s, or a table of factors",
-		j.Model, strings.Join(Models(), ", "))
+	return 0, 0,
+		fmt.Errorf("nothing is known of how model %q computes and communicates, want one of %s, or a table of factors",
+			j.Model, strings.Join(Models(), ", "))
 }
 
 // Table holds factors measured or computed elsewhere, by model and shape.
@@ -169,5 +170,6 @@ func (t *Table) Factor(j *Job, s Shape) (float64, error) {
 	if t.Else != nil {
 		return t.Else.Factor(j, s)
 	}
-	return 0, fmt.Errorf("the table of factors has none of network %s, model %s and shape %v, which the run came to", t.Name, j.Model, s)
+	return 0, fmt.Errorf("the table of factors has none of network %s, model %s and shape %v, which the run came to",
+		t.Name, j.Model, s)
 }

@@ -81,7 +81,8 @@ func (m *machine) rankAll() {
 			kept = append(kept, i)
 		}
 	}
-	for k := len(m.live) - 1; k >= 0 && len(kept) < m.alive; k-- { // jobs that have arrived since the last pass are at the end
+	// jobs that have arrived since the last pass are at the end
+	for k := len(m.live) - 1; k >= 0 && len(kept) < m.alive; k-- {
 		if i := m.live[k]; i >= 0 && !m.jobs[i].ranked {
 			m.jobs[i].ranked = true
 			kept = append(kept, i)

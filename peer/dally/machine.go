@@ -57,7 +57,8 @@ func run(ctx context.Context, jobs []Job, factors Factors, cfg Config, hook func
 	m := &machine{
 		cfg: cfg, load: jobs, factors: factors, hook: hook, eager: eager || cfg.Policy == "gandiva",
 		cl: newCluster(cfg.Racks, cfg.Machines), memory: cfg.Lease * cfg.History,
-		jobs: make([]job, len(jobs)), spreads: make([]bool, len(jobs)), model: make([]int, len(jobs)), models: map[string]int{},
+		jobs: make([]job,
+			len(jobs)), spreads: make([]bool, len(jobs)), model: make([]int, len(jobs)), models: map[string]int{},
 		report: &Report{Jobs: make([]Result, len(jobs))},
 	}
 	m.find.c = m.cl
@@ -81,13 +82,18 @@ func (m *machine) begin() error {
 	for i := range m.load {
 		w := &m.load[i]
 		if w.GPUs < 1 || w.GPUs > all {
-			return fmt.Errorf("job %s: got gpus %d, want 1 to the %d of %d racks of %d machines of %d", w.Name, w.GPUs, all, m.cfg.Racks, m.cfg.Machines, perMachine)
+			return fmt.Errorf("job %s: got gpus %d, want 1 to the %d of %d racks of %d machines of %d", w.Name, w.GPUs, all,
+				m.cfg.Racks, m.cfg.Machines, perMachine)
 		}
-		if !(w.Arrival >= 0) || !(w.Iterations > 0) || !(w.Time > 0) || w.Iterations >= 1<<53 || math.IsInf(w.Arrival+w.Time, 0) {
-			return fmt.Errorf("job %s: got arrival %v, iterations %v and time_per_iteration %v, want an arrival of 0 or more and the others above 0", w.Name, w.Arrival, w.Iterations, w.Time)
+		if !(w.Arrival >= 0) || !(w.Iterations > 0) || !(w.Time > 0) || w.Iterations >= 1<<53 ||
+			math.IsInf(w.Arrival+w.Time, 0) {
+			return fmt.Errorf(
+				"job %s: got arrival %v, iterations %v and time_per_iteration %v, want an arrival of 0 or more and the others "+
+					"above 0", w.Name, w.Arrival, w.Iterations, w.Time)
 		}
 		if blocks := w.Iterations / m.cfg.Granularity; blocks > 1e9 {
-			return fmt.Errorf("job %s: got %v iterations, %.3g blocks of %v, want at most 1e9 blocks: a larger granularity", w.Name, w.Iterations, blocks, m.cfg.Granularity)
+			return fmt.Errorf("job %s: got %v iterations, %.3g blocks of %v, want at most 1e9 blocks: a larger granularity",
+				w.Name, w.Iterations, blocks, m.cfg.Granularity)
 		}
 		j := &m.jobs[i]
 		*j = job{rem: w.Iterations, first: -1, waiting: true, last: w.Arrival, n: int32(w.GPUs)}
@@ -234,7 +240,8 @@ func (m *machine) finish(i int32) {
 		m.compact()
 	}
 	m.report.Jobs[i] = Result{
-		First: j.first, End: j.end, Queue: j.queue, GPUTime: j.gpu, CompTime: j.comp, Grants: j.grants, WhileRunning: j.running,
+		First: j.first, End: j.end, Queue: j.queue, GPUTime: j.gpu, CompTime: j.comp, Grants: j.grants,
+		WhileRunning: j.running,
 	}
 	m.report.End = max(m.report.End, m.now)
 	m.tell(Finish, i, j.cur)

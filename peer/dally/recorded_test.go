@@ -80,7 +80,8 @@ func TestEveryRecordedJobToTheLastBit(t *testing.T) {
 			for _, want := range rows {
 				got := r.Jobs[at[want["job"]]]
 				values := map[string]float64{
-					"first_start": got.First, "end": got.End, "queue_delay": got.Queue, "gpu_time": got.GPUTime, "comp_time": got.CompTime,
+					"first_start": got.First, "end": got.End, "queue_delay": got.Queue, "gpu_time": got.GPUTime,
+					"comp_time":       got.CompTime,
 					"g_while_running": float64(got.WhileRunning),
 				}
 				for l, name := range []string{"g_one", "g_slot", "g_machine", "g_rack", "g_cross"} {
@@ -106,7 +107,8 @@ func TestEveryRecordedJobToTheLastBit(t *testing.T) {
 					t.Errorf("%s is %v, recorded %v", k, v, w)
 				}
 			}
-			if got, want := fmt.Sprint(r.Blocks, " blocks ", r.Passes, " passes"), c["blocks"]+" blocks "+c["passes"]+" passes"; got != want {
+			if got, want := fmt.Sprint(r.Blocks, " blocks ", r.Passes, " passes"),
+				c["blocks"]+" blocks "+c["passes"]+" passes"; got != want {
 				t.Errorf("got %s, recorded %s", got, want)
 			}
 		})
@@ -114,7 +116,8 @@ func TestEveryRecordedJobToTheLastBit(t *testing.T) {
 }
 
 func TestTheFirstGrantsAreTheRecordedGPUs(t *testing.T) {
-	for _, name := range []string{"multi411.4x4.slow.dally.wait", "multi411.4x4.slow.tiresias.wait", "multi411.4x4.slow.gandiva.pub"} {
+	for _, name := range []string{"multi411.4x4.slow.dally.wait", "multi411.4x4.slow.tiresias.wait",
+		"multi411.4x4.slow.gandiva.pub"} {
 		t.Run(name, func(t *testing.T) {
 			var cfg Config
 			for _, c := range recorded.Rows(t, runs+"cases.csv") {

@@ -19,8 +19,8 @@ const (
 // estimated is what placement thinks that a transfer takes, in ms for each MB: a line of 128 MB/s, nine times perMB.
 const estimated = 7.8125
 
-// worth is how many times larger what is left of a transfer must be than a second one, if their overlap is to lower the sum of
-// the two completion times.
+// worth is how many times larger what is left of a transfer must be than a second one, if their overlap is to lower the
+// sum of the two completion times.
 const worth = 2 * (perMB + penalty) / perMB
 
 // Config names one run.
@@ -28,29 +28,30 @@ type Config struct {
 	Nodes  int   `yaml:"nodes"`
 	GPUs   int   `yaml:"gpus"`   // of a node
 	Memory int64 `yaml:"memory"` // of a GPU, MB
-	// Order is the order of the waiting jobs: ssf (least compute time × workers), sf (fewest workers), stf (least compute time)
-	// or blf (most workers, then most compute time).
+	// Order is the order of the waiting jobs: ssf (least compute time × workers), sf (fewest workers), stf (least compute
+	// time) or blf (most workers, then most compute time).
 	Order string `yaml:"order"`
-	// Place chooses GPUs: lwfK (jobs of up to K workers take the least loaded GPUs, larger ones the least loaded nodes), bp (the
-	// first with room) or random. With the K of the largest job lwfK is list scheduling.
+	// Place chooses GPUs: lwfK (jobs of up to K workers take the least loaded GPUs, larger ones the least loaded nodes),
+	// bp (the first with room) or random. With the K of the largest job lwfK is list scheduling.
 	Place string `yaml:"place"`
-	// Tasks orders computing and sending: srsf (least remaining compute time × workers), srtf (least remaining compute time) or sf
-	// (fewest workers).
+	// Tasks orders computing and sending: srsf (least remaining compute time × workers), srtf (least remaining compute
+	// time) or sf (fewest workers).
 	Tasks string `yaml:"tasks"`
 	// Threshold is how many transfers may already be on a link when another begins: SRSF(n) has n − 1.
 	Threshold int `yaml:"threshold"`
-	// Adaptive is AdaDUAL: at most two transfers share a link, and the second begins only if it is small enough beside what is
-	// left of the first. Only with threshold 1.
+	// Adaptive is AdaDUAL: at most two transfers share a link, and the second begins only if it is small enough beside
+	// what is left of the first. Only with threshold 1.
 	Adaptive bool `yaml:"adaptive"`
-	// Question is how AdaDUAL asks how much of a transfer is left: pure only reads; orig moves the transfer, as published; pureall
-	// only reads, and asks the transfers on all nodes of the job in place of those on one.
+	// Question is how AdaDUAL asks how much of a transfer is left: pure only reads; orig moves the transfer, as published;
+	// pureall only reads, and asks the transfers on all nodes of the job in place of those on one.
 	Question string `yaml:"question"`
 	Seed     uint64 `yaml:"seed"` // of random
 }
 
 // DefaultConfig returns Ada-SRSF with LWF-1, reading questions, on the authors' 16 nodes of four GPUs.
 func DefaultConfig() Config {
-	return Config{Nodes: 16, GPUs: 4, Memory: 32768, Order: "ssf", Place: "lwf1", Tasks: "srsf", Threshold: 1, Adaptive: true, Question: "pure"}
+	return Config{Nodes: 16, GPUs: 4, Memory: 32768, Order: "ssf", Place: "lwf1", Tasks: "srsf", Threshold: 1,
+		Adaptive: true, Question: "pure"}
 }
 
 // Orders returns the values of Config.Order.
@@ -85,8 +86,8 @@ func (c *Config) Validate() error {
 	return l.Err()
 }
 
-// SetAlgorithm sets the rules that name says: ORDER-PLACE-TASKS-THRESHOLD-ADAPTIVE. The program is adaptive only with threshold
-// 1, whatever the name says.
+// SetAlgorithm sets the rules that name says: ORDER-PLACE-TASKS-THRESHOLD-ADAPTIVE. The program is adaptive only with
+// threshold 1, whatever the name says.
 func (c *Config) SetAlgorithm(name string) error {
 	parts := strings.Split(name, "-")
 	if len(parts) != 5 {
@@ -100,7 +101,8 @@ func (c *Config) SetAlgorithm(name string) error {
 		return fmt.Errorf("the end of %q: got %q, want true or false", name, parts[4])
 	}
 	set := *c
-	set.Order, set.Place, set.Tasks, set.Threshold, set.Adaptive = parts[0], parts[1], parts[2], n, parts[4] == "true" && n == 1
+	set.Order, set.Place, set.Tasks, set.Threshold, set.Adaptive = parts[0], parts[1], parts[2], n,
+		parts[4] == "true" && n == 1
 	if err := set.Validate(); err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}

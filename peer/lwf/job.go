@@ -18,15 +18,16 @@ type Job struct {
 // compute returns what all iterations compute on one GPU.
 func (j *Job) compute() int64 { return (j.Forward + j.Backward) * j.Iterations }
 
-// endless reports whether the compute time of all workers is so long that sums of it may overflow. It wants the other limits of a
-// job to hold.
+// endless reports whether the compute time of all workers is so long that sums of it may overflow. It wants the other
+// limits of a job to hold.
 func (j *Job) endless() bool { return j.compute() > 1<<50/int64(j.Workers) }
 
 // check returns an error if j is no job, or one that can never be placed.
 func (j *Job) check(c *Config) error {
 	switch {
 	case j.Workers < 1 || j.Workers > c.Nodes*c.GPUs:
-		return fmt.Errorf("job %s: got %d workers, want 1 to the %d GPUs of %d nodes of %d", j.Name, j.Workers, c.Nodes*c.GPUs, c.Nodes, c.GPUs)
+		return fmt.Errorf("job %s: got %d workers, want 1 to the %d GPUs of %d nodes of %d", j.Name, j.Workers,
+			c.Nodes*c.GPUs, c.Nodes, c.GPUs)
 	case j.Memory < 0 || j.Memory > c.Memory:
 		return fmt.Errorf("job %s: got %d MB of memory, want 0 to the %d of a GPU", j.Name, j.Memory, c.Memory)
 	case j.Arrival < 0 || j.Arrival > 1<<50:
@@ -38,7 +39,8 @@ func (j *Job) check(c *Config) error {
 	case !(j.Size >= 0 && j.Size <= 1e9):
 		return fmt.Errorf("job %s: got a size of %v, want 0 to 1e9 MB", j.Name, j.Size)
 	case j.endless():
-		return fmt.Errorf("job %s: got %d workers that compute for %d ms each, want 2^50 ms together or less", j.Name, j.Workers, j.compute())
+		return fmt.Errorf("job %s: got %d workers that compute for %d ms each, want 2^50 ms together or less", j.Name,
+			j.Workers, j.compute())
 	}
 	return nil
 }

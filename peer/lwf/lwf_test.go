@@ -16,11 +16,13 @@ import (
 	"clustergym/internal/testseed"
 )
 
-// two are the jobs that share one node's link but no GPU: workers 0.0 0.1 1.0 and 1.1 2.0 2.1 on three nodes of two GPUs.
+// two are the jobs that share one node's link but no GPU: workers 0.0 0.1 1.0 and 1.1 2.0 2.1 on three nodes of two
+// GPUs.
 func two() []Job {
 	return []Job{
 		{Name: "large", Workers: 3, Model: "vgg16", Iterations: 4, Size: 526.4, Forward: 36, Backward: 54, Memory: 4527},
-		{Name: "small", Arrival: 1, Workers: 3, Model: "resnet50", Iterations: 12, Size: 99.2, Forward: 25, Backward: 37, Memory: 3213},
+		{Name: "small", Arrival: 1, Workers: 3, Model: "resnet50", Iterations: 12, Size: 99.2, Forward: 25, Backward: 37,
+			Memory: 3213},
 	}
 }
 
@@ -42,8 +44,8 @@ func play(t testing.TB, nodes, gpus int, algorithm, question string, jobs []Job,
 	return r
 }
 
-// The transfers of two by hand. The small one is ready at 63 and takes 99.2 · 0.856 = 84.9 ms alone, the large one at 90 and
-// takes 526.4 · 0.856 = 450.6 ms. An iteration computes 62 and 90 ms.
+// The transfers of two by hand. The small one is ready at 63 and takes 99.2 · 0.856 = 84.9 ms alone, the large one at
+// 90 and takes 526.4 · 0.856 = 450.6 ms. An iteration computes 62 and 90 ms.
 func TestTwoTransfersByHand(t *testing.T) {
 	for _, c := range []struct {
 		algorithm, question string
@@ -53,8 +55,8 @@ func TestTwoTransfersByHand(t *testing.T) {
 		{"ssf-lwf32-srsf-0-false", "pure", "s<63 s>148 l<148 l>599 s<599 s>684 l<689 l>1140"},
 		// At 90 the small one has 99.2 − 27/0.856 = 67.66 MB left; two beside each other need 1.947 ms/MB: 131.7 ms.
 		{"ssf-lwf32-srsf-1-false", "pure", "s<63 l<90 s>222"},
-		// At 90: 67.66/526.4 = 0.13 is below 2.549, so the large one waits. At 210 the large one has 453.97 MB left, 4.58 times
-		// the 99.2 MB of the small one, which begins beside it and needs 99.2 · 1.947 = 193.1 ms.
+		// At 90: 67.66/526.4 = 0.13 is below 2.549, so the large one waits. At 210 the large one has 453.97 MB left, 4.58
+		// times the 99.2 MB of the small one, which begins beside it and needs 99.2 · 1.947 = 193.1 ms.
 		{"ssf-lwf32-srsf-1-true", "pure", "s<63 s>148 l<148 s<210 s>404 s<466 s>660"},
 		// As published, the question of the large job doubles the speed of the small transfer: 67.66 MB at 2 MB in 0.856 ms.
 		{"ssf-lwf32-srsf-1-true", "orig", "s<63 s>119 l<119"},
@@ -75,23 +77,24 @@ func TestTwoTransfersByHand(t *testing.T) {
 	}
 }
 
-// A job alone computes its iterations, and on several nodes sends after each of them, in the next whole millisecond. It makes
-// no difference whether it is on 2 or on 16 nodes.
+// A job alone computes its iterations, and on several nodes sends after each of them, in the next whole millisecond. It
+// makes no difference whether it is on 2 or on 16 nodes.
 func TestAJobAlone(t *testing.T) {
 	for _, m := range Models() {
 		for workers, send := range map[int]int64{1: 0, 4: 0, 5: 1, 8: 1, 64: 1} {
 			j := m
 			j.Workers, j.Iterations, j.Arrival = workers, 7, 100
 			want := 100 + 7*(j.Forward+j.Backward+send*int64(math.Ceil(j.Size*0.856)))
-			if r := play(t, 16, 4, "ssf-lwf1-srsf-1-true", "pure", []Job{j}, nil); r.Jobs[0].Finish != want || r.Jobs[0].Placed != 100 || r.Jobs[0].First != 100 {
+			if r := play(t, 16, 4, "ssf-lwf1-srsf-1-true", "pure", []Job{j}, nil); r.Jobs[0].Finish != want ||
+				r.Jobs[0].Placed != 100 || r.Jobs[0].First != 100 {
 				t.Errorf("%s, %d workers: %+v, want the finish at %d", j.Model, workers, r.Jobs[0], want)
 			}
 		}
 	}
 }
 
-// Twenty equal jobs of one worker on two GPUs with room for seven each: every other one of the queue is placed at once, and as
-// many of every other one that is left as have room in the next millisecond.
+// Twenty equal jobs of one worker on two GPUs with room for seven each: every other one of the queue is placed at once,
+// and as many of every other one that is left as have room in the next millisecond.
 func TestEveryOtherJobOfTheQueueIsPlaced(t *testing.T) {
 	var jobs []Job
 	for i := range 20 {
@@ -113,8 +116,8 @@ func TestEveryOtherJobOfTheQueueIsPlaced(t *testing.T) {
 	}
 }
 
-// Two transfers of R and M on one link, M being ready when R is left of the other: their sum of ends is least if they overlap
-// exactly when R/M exceeds the threshold, and no delay between at once and afterwards is better than both.
+// Two transfers of R and M on one link, M being ready when R is left of the other: their sum of ends is least if they
+// overlap exactly when R/M exceeds the threshold, and no delay between at once and afterwards is better than both.
 func TestTheThresholdIsThatOfTwoTransfers(t *testing.T) {
 	// sum returns the sum of the ends if M begins after a delay, during which the other sends alone.
 	sum := func(left, m, delay float64) float64 {
@@ -134,11 +137,13 @@ func TestTheThresholdIsThatOfTwoTransfers(t *testing.T) {
 		left := m * (0.1 + 5*r.Float64())
 		now, after := sum(left, m, 0), left*perMB+(left+m)*perMB
 		if math.Abs(left/m-worth) > 1e-6 && (now < after) != (left/m > worth) {
-			t.Fatalf("seed %d: %v MB left, %v MB new: %v ms at once, %v afterwards, threshold %v", seed, left, m, now, after, worth)
+			t.Fatalf("seed %d: %v MB left, %v MB new: %v ms at once, %v afterwards, threshold %v", seed, left, m, now, after,
+				worth)
 		}
 		for k := 1; k < 20; k++ {
 			if mid := sum(left, m, left*perMB*float64(k)/20); mid < min(now, after)-1e-6 {
-				t.Fatalf("seed %d: %v MB left, %v MB new: %v ms after %d/20 of the wait, %v at once, %v afterwards", seed, left, m, mid, k, now, after)
+				t.Fatalf("seed %d: %v MB left, %v MB new: %v ms after %d/20 of the wait, %v at once, %v afterwards", seed, left, m,
+					mid, k, now, after)
 			}
 		}
 	}
@@ -170,8 +175,8 @@ func rules() (all []string) {
 	return append(all, "sf-lwf1-sf-1-true", "stf-lwf2-srtf-1-true", "blf-lwf1-srsf-1-false")
 }
 
-// A clock that goes from event to event gives the run, event by event, of one that steps by a millisecond, and a machine that is
-// used again the run of a new one.
+// A clock that goes from event to event gives the run, event by event, of one that steps by a millisecond, and a
+// machine that is used again the run of a new one.
 func TestTheClockMayLeapFromEventToEvent(t *testing.T) {
 	seed := testseed.Or(1)
 	for k, rule := range rules() {
@@ -190,7 +195,8 @@ func TestTheClockMayLeapFromEventToEvent(t *testing.T) {
 			var reports [2]*Report
 			for n, stepwise := range []bool{false, true} {
 				m.stepwise = stepwise
-				if reports[n], err = m.Run(t.Context(), jobs, func(e *Event) { logs[n] = append(logs[n], fmt.Sprint(*e)) }); err != nil {
+				if reports[n], err = m.Run(t.Context(), jobs, func(e *Event) { logs[n] = append(logs[n], fmt.Sprint(*e)) }); err !=
+					nil {
 					t.Fatal(err)
 				}
 			}
@@ -201,8 +207,8 @@ func TestTheClockMayLeapFromEventToEvent(t *testing.T) {
 	}
 }
 
-// Whatever the rules, a GPU runs one task at a time, memory is not exceeded, workers are on different GPUs, every job does all
-// of its tasks and transfers, and no link carries more transfers than the rule allows.
+// Whatever the rules, a GPU runs one task at a time, memory is not exceeded, workers are on different GPUs, every job
+// does all of its tasks and transfers, and no link carries more transfers than the rule allows.
 func TestWhatEveryRuleKeeps(t *testing.T) {
 	const nodes, perNode = 4, 2
 	seed := testseed.Or(1)
@@ -273,7 +279,8 @@ func TestWhatEveryRuleKeeps(t *testing.T) {
 				want = jobs[i].Iterations
 			}
 			if tasks[i] != 2*jobs[i].Iterations*int64(jobs[i].Workers) || transfers[i] != want {
-				t.Errorf("seed %d: %s: job %d of %d iterations ran %d tasks and %d transfers", seed, rule, i, jobs[i].Iterations, tasks[i], transfers[i])
+				t.Errorf("seed %d: %s: job %d of %d iterations ran %d tasks and %d transfers", seed, rule, i, jobs[i].Iterations,
+					tasks[i], transfers[i])
 			}
 			for g := range nodes * perNode {
 				held := int64(0) // at the moment when i is placed
@@ -326,7 +333,8 @@ func TestBadJobsAndConfigurationsAreNamed(t *testing.T) {
 		"got forward 0 and backward 54, want 1 to 2^20": bad(func(j *Job) { j.Forward = 0 }),
 		"got a size of NaN":                             bad(func(j *Job) { j.Size = math.NaN() }),
 		"got arrival -1":                                bad(func(j *Job) { j.Arrival = -1 }),
-		"got 64 workers that compute for 2251799813685248 ms each, want 2^50 ms together": bad(func(j *Job) { j.Iterations, j.Workers, j.Forward, j.Backward = 1<<30, 64, 1<<20, 1<<20 }),
+		"got 64 workers that compute for 2251799813685248 ms each, want 2^50 ms together": bad(
+			func(j *Job) { j.Iterations, j.Workers, j.Forward, j.Backward = 1<<30, 64, 1<<20, 1<<20 }),
 	} {
 		if _, err := m.Run(t.Context(), []Job{j}, nil); err == nil || !strings.Contains(err.Error(), "job seven: "+want) {
 			t.Errorf("%v, want %s", err, want)
@@ -348,7 +356,8 @@ func TestBadJobsAndConfigurationsAreNamed(t *testing.T) {
 	}
 	cfg := DefaultConfig()
 	cfg.Threshold, cfg.Question, cfg.Nodes = 2, "pur", 0
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "adaptive") || !strings.Contains(err.Error(), "question") || !strings.Contains(err.Error(), "nodes") {
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "adaptive") ||
+		!strings.Contains(err.Error(), "question") || !strings.Contains(err.Error(), "nodes") {
 		t.Errorf("%v", err)
 	}
 	if err := cfg.SetAlgorithm("ssf-lwf1-srsf-2-true"); err == nil || cfg.Adaptive == false && cfg.Threshold == 3 {
@@ -371,14 +380,19 @@ func TestBadRowsAreNamed(t *testing.T) {
 		header + "1,0,1,a,1,NaN,1,1,1\n": `w.csv:2: size_mb: got "NaN", want a number from 0`,
 		header + "1,0.5,1,a,1,1,1,1,1\n": `w.csv:2: arrival_ms: got "0.5"`,
 		header + ",0,1,a,1,1,1,1,1\n":    `w.csv:2: job: got "", want a name`,
-		header + "1,0,1048576,a,1073741824,1,1,1,1\n": `w.csv:2: iters: got "1073741824", want fewer: with the row's workers and times they compute for 2147483648 ms on each GPU`,
+		header +
+			"1,0,1048576,a,1073741824,1,1,1,1\n": `w.csv:2: iters: got "1073741824", want fewer: with the row's workers and times they compute for 2147483648 ms on each GPU`,
 	} {
 		if _, err := ReadJobs(strings.NewReader(text), "w.csv"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	jobs, err := ReadJobs(strings.NewReader("\ufeffmodel,job,arrival_ms,workers,iters,size_mb,fw_ms,bw_ms,mem_mb,x\na,7,3,2,9,1.5,4,5,6,y\n"), "w.csv")
-	if want := []Job{{Name: "7", Arrival: 3, Workers: 2, Model: "a", Iterations: 9, Size: 1.5, Forward: 4, Backward: 5, Memory: 6}}; err != nil || !reflect.DeepEqual(jobs, want) {
+	jobs,
+		err := ReadJobs(
+		strings.NewReader("\ufeffmodel,job,arrival_ms,workers,iters,size_mb,fw_ms,bw_ms,mem_mb,x\na,7,3,2,9,1.5,4,5,6,y\n"),
+		"w.csv")
+	if want := []Job{{Name: "7", Arrival: 3, Workers: 2, Model: "a", Iterations: 9, Size: 1.5, Forward: 4, Backward: 5,
+		Memory: 6}}; err != nil || !reflect.DeepEqual(jobs, want) {
 		t.Errorf("%+v, %v", jobs, err)
 	}
 }
@@ -433,7 +447,8 @@ func TestAMachineThatIsUsedAgainAllocatesItsReport(t *testing.T) {
 
 func Benchmark160Jobs(b *testing.B) {
 	jobs := Generate(Program, 1)
-	for _, c := range [][2]string{{"ssf-lwf1-srsf-0-false", "pure"}, {"ssf-lwf1-srsf-1-true", "pure"}, {"ssf-lwf1-srsf-1-true", "orig"}} {
+	for _, c := range [][2]string{{"ssf-lwf1-srsf-0-false", "pure"}, {"ssf-lwf1-srsf-1-true", "pure"},
+		{"ssf-lwf1-srsf-1-true", "orig"}} {
 		b.Run(c[0]+"/"+c[1], func(b *testing.B) {
 			cfg := DefaultConfig()
 			cfg.Question = c[1]

@@ -14,7 +14,8 @@ import (
 // never is later than every event.
 const never = int64(math.MaxInt64)
 
-// slack is by how many milliseconds a transfer may end after a millisecond and still count as over: sums of float64 are not exact.
+// slack is by how many milliseconds a transfer may end after a millisecond and still count as over: sums of float64 are
+// not exact.
 const slack = 1e-9
 
 // What a worker does next.
@@ -103,12 +104,12 @@ func NewMachine(cfg Config) (*Machine, error) {
 	return m, nil
 }
 
-// Give lets choose choose the GPUs of a job in place of the generator where place is random, as in a recorded run. It is called
-// when enough GPUs have room, and returns one GPU with room for each worker. nil = the generator.
+// Give lets choose choose the GPUs of a job in place of the generator where place is random, as in a recorded run. It
+// is called when enough GPUs have room, and returns one GPU with room for each worker. nil = the generator.
 func (m *Machine) Give(choose func(job int) []int32) { m.given = choose }
 
-// Run simulates jobs; simultaneous arrivals keep their order. It passes every event to hook, which may be nil. A job that can
-// never be placed is an error. ctx ends the run early. The report is the caller's.
+// Run simulates jobs; simultaneous arrivals keep their order. It passes every event to hook, which may be nil. A job
+// that can never be placed is an error. ctx ends the run early. The report is the caller's.
 func (m *Machine) Run(ctx context.Context, jobs []Job, hook func(*Event)) (*Report, error) {
 	if err := m.reset(jobs); err != nil {
 		return nil, err
@@ -190,12 +191,13 @@ func (m *Machine) reset(jobs []Job) error {
 func (m *Machine) tell(kind EventKind, i int32, worker int32, g int32) {
 	if m.hook != nil {
 		node, gpu := int(g)/m.cfg.GPUs, int(g)%m.cfg.GPUs
-		m.hook(&Event{At: m.now, Kind: kind, Job: int(i), Iteration: m.jobs[i].iteration, Worker: int(worker), Node: node, GPU: gpu})
+		m.hook(&Event{At: m.now, Kind: kind, Job: int(i), Iteration: m.jobs[i].iteration, Worker: int(worker), Node: node,
+			GPU: gpu})
 	}
 }
 
-// finishTasks ends the tasks and transfers whose time has come, node by node in their present order: sums of loads depend on
-// the order.
+// finishTasks ends the tasks and transfers whose time has come, node by node in their present order: sums of loads
+// depend on the order.
 func (m *Machine) finishTasks() {
 	over := false
 	for _, i := range m.sending {
@@ -299,8 +301,8 @@ func (m *Machine) stir(i int32) {
 	}
 }
 
-// leave gives the memory of finished jobs back. The list shortens while it is walked, so the job after one that leaves is not
-// looked at before the next millisecond.
+// leave gives the memory of finished jobs back. The list shortens while it is walked, so the job after one that leaves
+// is not looked at before the next millisecond.
 func (m *Machine) leave() {
 	if m.ended == 0 {
 		return
@@ -333,7 +335,8 @@ func (m *Machine) next() int64 {
 	return t
 }
 
-// compute lets every idle GPU begin the task with the least key; with equal keys, that of the job that was placed first.
+// compute lets every idle GPU begin the task with the least key; with equal keys, that of the job that was placed
+// first.
 func (m *Machine) compute() {
 	for _, n := range m.order {
 		if !m.stirred[n] {

@@ -28,8 +28,8 @@ func (m *Machine) before(a, b int32) bool {
 	return cmp.Or(cmp.Compare(y.Workers, x.Workers), cmp.Compare(y.compute(), x.compute())) < 0
 }
 
-// place places waiting jobs and reports whether it placed any. A job that does not fit blocks nobody. The queue shortens while
-// it is walked, so the job after a placed one is passed over until the next millisecond.
+// place places waiting jobs and reports whether it placed any. A job that does not fit blocks nobody. The queue
+// shortens while it is walked, so the job after a placed one is passed over until the next millisecond.
 func (m *Machine) place() (placed bool) {
 	for at := 0; at < len(m.queue); at++ {
 		i := m.queue[at]
@@ -74,7 +74,8 @@ func (m *Machine) begin(i int32) {
 	m.tell(Place, i, 0, 0)
 }
 
-// choose sets m.chosen to the GPUs of job i, in the order of its workers, and reports whether there are enough with room.
+// choose sets m.chosen to the GPUs of job i, in the order of its workers, and reports whether there are enough with
+// room.
 func (m *Machine) choose(i int32) bool {
 	n, need := m.load[i].Workers, m.load[i].Memory
 	m.chosen = m.chosen[:0]
@@ -106,8 +107,8 @@ func (m *Machine) lighter(a, b int32) int {
 	return cmp.Or(cmp.Compare(m.gpus[a].load, m.gpus[b].load), cmp.Compare(a, b))
 }
 
-// byNode sorts the nodes by mean load and takes GPUs node by node. The list keeps its new order, also if there is no room, so
-// ties depend on earlier placements.
+// byNode sorts the nodes by mean load and takes GPUs node by node. The list keeps its new order, also if there is no
+// room, so ties depend on earlier placements.
 func (m *Machine) byNode(n int, need int64) bool {
 	for node := range m.mean {
 		sum := 0.0

@@ -14,8 +14,8 @@ var columns = []string{"job", "arrival_ms", "workers", "model", "iters", "size_m
 // Header returns the columns of a workload, as the first line of its file names them.
 func Header() []string { return slices.Clone(columns) }
 
-// ReadJobs reads a workload: a CSV whose header has the columns of Header. Others are ignored. Jobs that arrive in the same
-// millisecond come in the order of the file. Errors name line, column and value.
+// ReadJobs reads a workload: a CSV whose header has the columns of Header. Others are ignored. Jobs that arrive in the
+// same millisecond come in the order of the file. Errors name line, column and value.
 func ReadJobs(r io.Reader, name string) ([]Job, error) {
 	t, err := rows.Open(r, name, columns...)
 	if err != nil {

@@ -16,8 +16,9 @@ const runs = "groundtruth/lwf/"
 
 // clusters are the nodes and GPUs of the recorded job sets.
 var clusters = map[string][2]int{
-	"a2_alone": {16, 4}, "b2_small_large": {3, 2}, "d5_chain": {8, 2}, "f20_queue": {1, 2}, "h20_mixed": {4, 4}, "j60_dense": {8, 4},
-	"ms160_s1": {16, 4}, "ms160_s3": {16, 4},
+	"a2_alone": {16, 4}, "b2_small_large": {3, 2}, "d5_chain": {8, 2}, "f20_queue": {1, 2}, "h20_mixed": {4, 4},
+	"j60_dense": {8, 4},
+	"ms160_s1":  {16, 4}, "ms160_s3": {16, 4},
 }
 
 func workload(t testing.TB, set string) []Job {
@@ -97,8 +98,10 @@ func TestEveryRecordedJob(t *testing.T) {
 				wrong := 0
 				for _, row := range want {
 					r := got.Jobs[at[row["job"]]]
-					now := fmt.Sprintf("placed %d, first task %d, finish %d, nodes %d, GPUs %s", r.Placed, r.First, r.Finish, r.Nodes, gpus(r.GPUs, size[1]))
-					was := fmt.Sprintf("placed %s, first task %s, finish %s, nodes %s, GPUs %s", row["placed_ms"], row["first_task_ms"], row["finish_ms"], row["nodes"], row["gpus_in_worker_order"])
+					now := fmt.Sprintf("placed %d, first task %d, finish %d, nodes %d, GPUs %s", r.Placed, r.First, r.Finish, r.Nodes,
+						gpus(r.GPUs, size[1]))
+					was := fmt.Sprintf("placed %s, first task %s, finish %s, nodes %s, GPUs %s", row["placed_ms"],
+						row["first_task_ms"], row["finish_ms"], row["nodes"], row["gpus_in_worker_order"])
 					if now != was {
 						if wrong++; wrong <= 3 {
 							t.Errorf("%s, job %s: %s\nrecorded %s", key, row["job"], now, was)
@@ -112,7 +115,8 @@ func TestEveryRecordedJob(t *testing.T) {
 					t.Errorf("%s: mean JCT %s, recorded %s", key, v, sum["mean_jct_ms"])
 				}
 				if got.Steps != recorded.Whole(t, sum["peer_total_ms"]) || got.Busy != recorded.Whole(t, sum["gpu_busy_ms"]) {
-					t.Errorf("%s: %d steps and %d ms of computing, recorded %s and %s", key, got.Steps, got.Busy, sum["peer_total_ms"], sum["gpu_busy_ms"])
+					t.Errorf("%s: %d steps and %d ms of computing, recorded %s and %s", key, got.Steps, got.Busy, sum["peer_total_ms"],
+						sum["gpu_busy_ms"])
 				}
 				if got.Questions != recorded.Whole(t, sum["adadual_queries"]) {
 					t.Errorf("%s: %d questions, recorded %s", key, got.Questions, sum["adadual_queries"])

@@ -2,8 +2,8 @@ package lwf
 
 import "slices"
 
-// synchronise adds the jobs whose workers have just all ended backward to m.ready, in the order in which they may send. Their keys
-// do not change until then. The iteration of a job on one node ends here, in no time.
+// synchronise adds the jobs whose workers have just all ended backward to m.ready, in the order in which they may send.
+// Their keys do not change until then. The iteration of a job on one node ends here, in no time.
 func (m *Machine) synchronise() {
 	if len(m.due) > 1 {
 		slices.SortFunc(m.due, func(a, b int32) int { return m.jobs[a].rank - m.jobs[b].rank })
@@ -30,8 +30,8 @@ func (m *Machine) sooner(a, b int32) bool {
 	return m.jobs[a].rank < m.jobs[b].rank
 }
 
-// send begins the transfers of ready jobs that may begin, and updates the rates of all. The next ready job already sees a
-// transfer that has just begun. It reports whether the next millisecond can change something although nothing ends.
+// send begins the transfers of ready jobs that may begin, and updates the rates of all. The next ready job already sees
+// a transfer that has just begun. It reports whether the next millisecond can change something although nothing ends.
 func (m *Machine) send() (again bool) {
 	began := false
 	refused := m.ready[:0]
@@ -84,8 +84,8 @@ func (m *Machine) update(i int32) {
 	j.end = float64(m.now) + (size-j.sent)/j.rate
 }
 
-// small reports whether i, which would share each of its links with one transfer at most, is small enough beside what is left
-// of it. The question goes to the first of its nodes with a transfer; pureall asks on all of them.
+// small reports whether i, which would share each of its links with one transfer at most, is small enough beside what
+// is left of it. The question goes to the first of its nodes with a transfer; pureall asks on all of them.
 func (m *Machine) small(i int32) bool {
 	small := true
 	for _, n := range m.jobs[i].nodes {
@@ -101,8 +101,8 @@ func (m *Machine) small(i int32) bool {
 	return small
 }
 
-// left returns how many MB of o's transfer are left. As published, the question also moves the transfer by what it has sent in
-// the last millisecond, which is then counted once more.
+// left returns how many MB of o's transfer are left. As published, the question also moves the transfer by what it has
+// sent in the last millisecond, which is then counted once more.
 func (m *Machine) left(o int32) float64 {
 	j := &m.jobs[o]
 	if m.cfg.Question != "orig" {

@@ -10,10 +10,10 @@ type Key interface {
 // Traits is how many traits a Linear key weighs.
 const Traits = 8
 
-// Linear is a key like F1 to F4 of Carastan-Santos and de Camargo ("Obtaining dynamic scheduling policies with simulation and
-// machine learning", SC 2017), with more terms: a weighted sum of traits. With r the natural logarithm of the request in
-// seconds, at least 10, n the processors and l the natural logarithm of n, the traits are r, l, n/256, r·n/256, r·l, submit/12 h,
-// r²/10, and 1 for jobs of more than 128 processors.
+// Linear is a key like F1 to F4 of Carastan-Santos and de Camargo ("Obtaining dynamic scheduling policies with
+// simulation and machine learning", SC 2017), with more terms: a weighted sum of traits. With r the natural logarithm
+// of the request in seconds, at least 10, n the processors and l the natural logarithm of n, the traits are r, l,
+// n/256, r·n/256, r·l, submit/12 h, r²/10, and 1 for jobs of more than 128 processors.
 type Linear [Traits]float64
 
 // Key implements Key.

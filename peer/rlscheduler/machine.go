@@ -17,13 +17,14 @@ type Job struct {
 	Procs   int32
 }
 
-// Jobs converts jobs of a log: those that ran for no time or want more than procs processors are left out. A job that asks
-// for no time asks for its run time.
+// Jobs converts jobs of a log: those that ran for no time or want more than procs processors are left out. A job that
+// asks for no time asks for its run time.
 func Jobs(log []traces.Job, procs int) []Job {
 	var all []Job
 	for i := range log {
 		t := &log[i]
-		j := Job{ID: t.ID, Submit: int64(t.Submit / time.Second), Run: int64(t.Work / time.Second), Request: int64(t.Estimate / time.Second), Procs: int32(min(t.GPUs, math.MaxInt32))}
+		j := Job{ID: t.ID, Submit: int64(t.Submit / time.Second), Run: int64(t.Work / time.Second),
+			Request: int64(t.Estimate / time.Second), Procs: int32(min(t.GPUs, math.MaxInt32))}
 		if j.Run <= 0 || int(j.Procs) > procs || j.Procs < 1 {
 			continue
 		}
@@ -66,8 +67,8 @@ type Machine struct {
 	sum     float64
 	ends    []ending // scratch of the shadow time
 
-	// OnStart is called for every job that starts, with its place in the list of jobs and its start time; nil = not. Copies do
-	// not have it.
+	// OnStart is called for every job that starts, with its place in the list of jobs and its start time; nil = not.
+	// Copies do not have it.
 	OnStart func(job int, at int64)
 }
 

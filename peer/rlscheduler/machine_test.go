@@ -48,10 +48,12 @@ func TestSchedulesByHand(t *testing.T) {
 		// It would end at 10, which is not before the shadow time.
 		{"not back-filled", true, sjf, []Job{j(0, 10, 2), j(1, 5, 3), j(2, 8, 1)}, "0 10 15"},
 		// The request counts: the first is asked to run until 10 and ends at 4, the third would run for 3 s and asks for 9.
-		{"by requests", true, sjf, []Job{{Run: 4, Request: 10, Procs: 2}, j(1, 5, 3), {Submit: 2, Run: 3, Request: 9, Procs: 1}}, "0 4 9"},
+		{"by requests", true, sjf, []Job{{Run: 4, Request: 10, Procs: 2}, j(1, 5, 3),
+			{Submit: 2, Run: 3, Request: 9, Procs: 1}}, "0 4 9"},
 		// At 10 the third arrives before the first ends, so both wait; the second is held already.
 		{"arrivals first", false, sjf, []Job{j(0, 10, 3), j(1, 5, 3), j(10, 1, 3), j(10, 2, 3)}, "0 10 15 16"},
-		// Nobody waits at 0 after the first has started: the second is asked about alone, though a shorter one comes in the same second.
+		// Nobody waits at 0 after the first has started: the second is asked about alone, though a shorter one comes in the
+		// same second.
 		{"one arrival at a time", false, sjf, []Job{j(0, 10, 3), j(0, 5, 3), j(0, 1, 3)}, "0 10 15"},
 	} {
 		if got := played(3, c.backfill, c.policy, c.jobs...); got != c.want {
@@ -115,7 +117,8 @@ func TestCopiesAreApart(t *testing.T) {
 }
 
 func TestAnUnknownRule(t *testing.T) {
-	if _, err := NewRule("f9"); err == nil || !strings.Contains(err.Error(), `rule "f9" is unknown, want one of fcfs, sjf,`) {
+	if _, err := NewRule("f9"); err == nil ||
+		!strings.Contains(err.Error(), `rule "f9" is unknown, want one of fcfs, sjf,`) {
 		t.Error(err)
 	}
 }

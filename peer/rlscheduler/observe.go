@@ -24,12 +24,13 @@ type Observer struct {
 	places []int
 }
 
-// Look chooses the visible jobs of m and returns their places in the queue, by slot. It puts the queue in the order in which
-// RLScheduler leaves it, so it must be called exactly once for a decision. The result is valid until the next call.
+// Look chooses the visible jobs of m and returns their places in the queue, by slot. It puts the queue in the order in
+// which RLScheduler leaves it, so it must be called exactly once for a decision. The result is valid until the next
+// call.
 //
-// Up to Slots jobs are visible in order of submit. Of more, the shortest and the smallest alternate: the next of the list by
-// (request, submit, processors), if it is not visible yet, then the next of the list by (processors, submit, request). The queue
-// is left in the order of the second list.
+// Up to Slots jobs are visible in order of submit. Of more, the shortest and the smallest alternate: the next of the
+// list by (request, submit, processors), if it is not visible yet, then the next of the list by (processors, submit,
+// request). The queue is left in the order of the second list.
 func (o *Observer) Look(m *Machine) []int {
 	m.mixed = true
 	m.bySubmit()
@@ -71,8 +72,8 @@ func (o *Observer) Look(m *Machine) []int {
 	return o.places
 }
 
-// Row writes the row of a waiting job: wait/12 h, request/Longest, processors/all, memory, user, group and executable (absent:
-// 1), and whether it can start (1 − 1e-5, else 1e-5). The first three are cut at 1 − 1e-5.
+// Row writes the row of a waiting job: wait/12 h, request/Longest, processors/all, memory, user, group and executable
+// (absent: 1), and whether it can start (1 − 1e-5, else 1e-5). The first three are cut at 1 − 1e-5.
 func (o *Observer) Row(m *Machine, j *Job, dst []float32) {
 	_ = dst[Features-1]
 	dst[0] = float32(min(float64(m.now-j.Submit)/43200, cut))

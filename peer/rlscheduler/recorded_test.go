@@ -38,8 +38,8 @@ func longest(jobs []Job) (most int64) {
 	return most
 }
 
-// Every decision of the published agent on the ten windows, without and with back-filling: the job, how many wait and the
-// clock agree at every step, the starts and all visible rows to the last bit, and the bounded slowdown.
+// Every decision of the published agent on the ten windows, without and with back-filling: the job, how many wait and
+// the clock agree at every step, the starts and all visible rows to the last bit, and the bounded slowdown.
 func TestThePublishedDecisions(t *testing.T) {
 	const set = "groundtruth/rlscheduler_agent/"
 	decisions := map[string][]map[string]string{}
@@ -127,7 +127,8 @@ func TestThePublishedDecisions(t *testing.T) {
 			for i, at := range starts {
 				fmt.Fprintf(all, "%s,%d\n", window[i].ID, at)
 			}
-			for name, h := range map[string][]byte{"job_ids_sha256": ids.Sum(nil), "starts_sha256": all.Sum(nil), "observations_sha256": seen.Sum(nil)} {
+			for name, h := range map[string][]byte{"job_ids_sha256": ids.Sum(nil), "starts_sha256": all.Sum(nil),
+				"observations_sha256": seen.Sum(nil)} {
 				if got := hex.EncodeToString(h); got != want[name] {
 					t.Errorf("%s is %s, want %s", name, got, want[name])
 				}
@@ -163,7 +164,8 @@ func TestThePublishedRules(t *testing.T) {
 				played++
 				sums[r["workload"]+" "+r["backfill"]+" "+name] += got / 10
 				if math.Abs(got-recorded.Number(t, text)) > 5.1e-7 {
-					t.Errorf("%s, window at %d, back-filling %s: %s has %.6f, want %s", r["workload"], from, r["backfill"], name, got, text)
+					t.Errorf("%s, window at %d, back-filling %s: %s has %.6f, want %s", r["workload"], from, r["backfill"], name, got,
+						text)
 				}
 			}
 		}
@@ -172,9 +174,12 @@ func TestThePublishedRules(t *testing.T) {
 		t.Errorf("%d figures, want %d", played, want)
 	}
 	for key, want := range map[string]string{
-		"lublin_256.swf 0 fcfs": "7273.77", "lublin_256.swf 0 sjf": "277.35", "lublin_256.swf 0 f1": "258.37", "lublin_256.swf 0 wfp3-rlscheduler": "19753.53",
-		"lublin_256.swf 0 smallest-area": "292.88", "lublin_256.swf 1 smallest-area": "54.00", "lublin_256.swf 1 f4": "53.64",
-		"lublin_256_new2 0 fcfs": "7842.47", "lublin_256_new2 0 f1": "698.34", "lublin_256_new2 1 sjf": "91.99", "lublin_256_new2 1 unicep-rlscheduler": "379.59",
+		"lublin_256.swf 0 fcfs": "7273.77", "lublin_256.swf 0 sjf": "277.35", "lublin_256.swf 0 f1": "258.37",
+		"lublin_256.swf 0 wfp3-rlscheduler": "19753.53",
+		"lublin_256.swf 0 smallest-area":    "292.88", "lublin_256.swf 1 smallest-area": "54.00",
+		"lublin_256.swf 1 f4":    "53.64",
+		"lublin_256_new2 0 fcfs": "7842.47", "lublin_256_new2 0 f1": "698.34", "lublin_256_new2 1 sjf": "91.99",
+		"lublin_256_new2 1 unicep-rlscheduler": "379.59",
 	} {
 		if got := fmt.Sprintf("%.2f", sums[key]); got != want {
 			t.Errorf("%s: mean %s of ten windows, published is %s", key, got, want)

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Rule is a policy that chooses the job of the least key; ties go to the job that arrived first. Not safe for concurrent use.
+// Rule is a policy that chooses the job of the least key; ties go to the job that arrived first. Not safe for
+// concurrent use.
 type Rule struct {
 	Name  string
 	key   func(j *Job, wait float64) float64
@@ -25,7 +26,8 @@ var rules = []Rule{
 	{Name: "fcfs", key: func(j *Job, _ float64) float64 { return float64(j.Submit) }},
 	{Name: "sjf", key: func(j *Job, _ float64) float64 { return float64(j.Request) }, then: submitted},
 	{Name: "smallest", key: func(j *Job, _ float64) float64 { return float64(j.Procs) }, then: submitted},
-	{Name: "smallest-area", key: func(j *Job, _ float64) float64 { return float64(j.Request) * float64(j.Procs) }, then: submitted},
+	{Name: "smallest-area", key: func(j *Job, _ float64) float64 { return float64(j.Request) * float64(j.Procs) },
+		then: submitted},
 	{Name: "f1", key: func(j *Job, _ float64) float64 {
 		return math.Log10(float64(j.Request))*float64(j.Procs) + 870*log10(float64(j.Submit))
 	}},
@@ -72,8 +74,8 @@ func NewRule(name string) (*Rule, error) {
 	return nil, fmt.Errorf("rule %q is unknown, want one of %s", name, strings.Join(Rules(), ", "))
 }
 
-// Choose implements Policy. The authors' program sorts the queue, stably, and takes the first. Their order remains, which
-// decides between jobs of one second when others are back-filled; without back-filling it decides nothing.
+// Choose implements Policy. The authors' program sorts the queue, stably, and takes the first. Their order remains,
+// which decides between jobs of one second when others are back-filled; without back-filling it decides nothing.
 func (r *Rule) Choose(m *Machine) int {
 	if m.backfill {
 		r.sort(m)

@@ -36,19 +36,19 @@ type Tally struct {
 	Rollouts  int
 }
 
-// Search is a policy that looks ahead. At each decision it tries some of the waiting jobs: the first in the base's order, the
-// first in that order of those that fit now, the shortest, the least area, the widest and the largest slowdown so far. In each
-// of several futures every candidate is committed to on a copy of the machine, and the base plays on until all jobs
-// have started. The cost is the sum of their bounded slowdowns.
+// Search is a policy that looks ahead. At each decision it tries some of the waiting jobs: the first in the base's
+// order, the first in that order of those that fit now, the shortest, the least area, the widest and the largest
+// slowdown so far. In each of several futures every candidate is committed to on a copy of the machine, and the base
+// plays on until all jobs have started. The cost is the sum of their bounded slowdowns.
 //
 // All candidates play the same futures, so costs are compared in pairs (common random numbers). The candidates are
-// halved twice (sequential halving: Karnin, Koren and Somekh, ICML 2013); the base's choice stays. At the end the best of the
-// others replaces it only if its mean gain exceeds Confidence standard errors.
+// halved twice (sequential halving: Karnin, Koren and Somekh, ICML 2013); the base's choice stays. At the end the best
+// of the others replaces it only if its mean gain exceeds Confidence standard errors.
 //
-// It knows what any policy may know: what waits, what runs, and the requests, which stand for run times. A future is a stretch
-// of recorded jobs that begins at the same time of day, on a day drawn from the pool. It always has Horizon jobs, so
-// the end of the real jobs is not known. Draws follow from the seed, the clock and the number of started jobs. Not safe for
-// concurrent use.
+// It knows what any policy may know: what waits, what runs, and the requests, which stand for run times. A future is a
+// stretch of recorded jobs that begins at the same time of day, on a day drawn from the pool. It always has Horizon
+// jobs, so the end of the real jobs is not known. Draws follow from the seed, the clock and the number of started jobs.
+// Not safe for concurrent use.
 type Search struct {
 	cfg  SearchConfig
 	base Key
@@ -82,8 +82,8 @@ type candidate struct {
 
 const day = 24 * 3600
 
-// NewSearch returns a search that improves the base. Futures are drawn from pool, runs of consecutive jobs in order of submit. It
-// is an error if none of them has a day and a horizon of jobs after it.
+// NewSearch returns a search that improves the base. Futures are drawn from pool, runs of consecutive jobs in order of
+// submit. It is an error if none of them has a day and a horizon of jobs after it.
 func NewSearch(base Key, pool [][]Job, cfg SearchConfig, seed uint64) (*Search, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

@@ -60,8 +60,8 @@ func decisions(m *Machine, p Policy, jobs []Job, end int64) (chosen []int) {
 	return chosen
 }
 
-// What comes later changes no decision: neither other jobs in the place of those that have not arrived, nor an end of the jobs;
-// nor do run times that differ from the requests, before they end.
+// What comes later changes no decision: neither other jobs in the place of those that have not arrived, nor an end of
+// the jobs; nor do run times that differ from the requests, before they end.
 func TestASearchDoesNotKnowTheFuture(t *testing.T) {
 	r := seeded(t)
 	pool := crowd(r, 2000)
@@ -80,7 +80,8 @@ func TestASearchDoesNotKnowTheFuture(t *testing.T) {
 			other = append(other, j)
 		}
 		for name, jobs := range map[string][]Job{"other jobs": other, "no more jobs": jobs[:cut]} {
-			if got := decisions(m, newSearch(t, pool, nil), jobs, end); !slices.Equal(got[:min(len(got), len(want))], want[:min(len(got), len(want))]) {
+			if got := decisions(m, newSearch(t, pool, nil), jobs, end); !slices.Equal(got[:min(len(got), len(want))],
+				want[:min(len(got), len(want))]) {
 				t.Errorf("back-filling %v, %s: decisions change", backfill, name)
 			}
 		}
@@ -93,7 +94,8 @@ func TestASearchDoesNotKnowTheFuture(t *testing.T) {
 		j.Submit = int64(2 + i)
 		early, late = append(early, j), append(late, j)
 	}
-	// The second is committed to at 1 and holds the queue until the first ends, so what a search sees is compared at that point.
+	// The second is committed to at 1 and holds the queue until the first ends, so what a search sees is compared at that
+	// point.
 	a, b := newSearch(t, pool, nil), newSearch(t, pool, nil)
 	m, o := NewMachine(16, false), NewMachine(16, false)
 	m.Reset(early)
@@ -136,7 +138,8 @@ func TestASearchLetsShortJobsGoFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := NewMachine(8, false)
-	m.Reset([]Job{{Run: 100, Request: 100, Procs: 8}, {Submit: 1, Run: 50, Request: 50, Procs: 8}, {Submit: 2, Run: 2 * day, Request: 2 * day, Procs: 8}, {Submit: 3, Run: 10, Request: 10, Procs: 1}})
+	m.Reset([]Job{{Run: 100, Request: 100, Procs: 8}, {Submit: 1, Run: 50, Request: 50, Procs: 8},
+		{Submit: 2, Run: 2 * day, Request: 2 * day, Procs: 8}, {Submit: 3, Run: 10, Request: 10, Procs: 1}})
 	m.Commit(0)
 	m.Commit(0)
 	if m.Waiting() != 2 || m.Job(NewKeyedOn(m, &Linear{0: -1}).Choose(m)).Run != 2*day {
@@ -194,19 +197,23 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 
 func TestSearchMistakes(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
-	if _, err := NewSearch(&Linear{}, [][]Job{crowd(r, 20)}, SearchConfig{Candidates: 1, Futures: 4, Horizon: 30}, 1); err == nil || !strings.Contains(err.Error(), "has 30 jobs after a day") {
+	if _, err := NewSearch(&Linear{}, [][]Job{crowd(r, 20)}, SearchConfig{Candidates: 1, Futures: 4, Horizon: 30},
+		1); err == nil || !strings.Contains(err.Error(), "has 30 jobs after a day") {
 		t.Error(err)
 	}
-	if _, err := NewSearch(&Linear{}, nil, SearchConfig{Confidence: -1}, 1); err == nil || strings.Count(err.Error(), "want") != 4 {
+	if _, err := NewSearch(&Linear{}, nil, SearchConfig{Confidence: -1}, 1); err == nil ||
+		strings.Count(err.Error(), "want") != 4 {
 		t.Error(err)
 	}
-	if _, err := Tune(context.Background(), 16, false, crowd(r, 20), TuneConfig{Starts: 1, Generations: 1, Population: 4, Windows: 1, Length: 30}, 1, 1); err == nil || !strings.Contains(err.Error(), "20 jobs to tune a key on, want a window of 30") {
+	if _, err := Tune(context.Background(), 16, false, crowd(r, 20),
+		TuneConfig{Starts: 1, Generations: 1, Population: 4, Windows: 1, Length: 30}, 1, 1); err == nil ||
+		!strings.Contains(err.Error(), "20 jobs to tune a key on, want a window of 30") {
 		t.Error(err)
 	}
 }
 
-// A tuned key is far better than where the tuning began with the signs turned, no worse than first come, first served, and the
-// same for any number of workers.
+// A tuned key is far better than where the tuning began with the signs turned, no worse than first come, first served,
+// and the same for any number of workers.
 func TestTuning(t *testing.T) {
 	r := seeded(t)
 	jobs := crowd(r, 1500)

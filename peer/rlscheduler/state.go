@@ -9,17 +9,18 @@ import (
 // StateTraits is how many traits of the state a StateKey weighs.
 const StateTraits = 5
 
-// StateKey ranks a waiting job by what never changes and by the machine's state. With the delay of a job, the time in seconds until
-// it fits by the requests of what runs (0 if it fits now), the traits of the state are: 1 if the job does not fit; ln(1 + delay/60);
-// ln(1 + delay·Σ 1/max(request, 10)) over the waiting jobs, as far as those become slower by the delay; the logarithm of
-// (wait + request)/request, with requests of at least 10; and the logarithm of the request if the job does not fit.
+// StateKey ranks a waiting job by what never changes and by the machine's state. With the delay of a job, the time in
+// seconds until it fits by the requests of what runs (0 if it fits now), the traits of the state are: 1 if the job does
+// not fit; ln(1 + delay/60); ln(1 + delay·Σ 1/max(request, 10)) over the waiting jobs, as far as those become slower by
+// the delay; the logarithm of (wait + request)/request, with requests of at least 10; and the logarithm of the request
+// if the job does not fit.
 type StateKey struct {
 	Job   Linear
 	State [StateTraits]float64
 }
 
-// Stated is a policy that chooses the waiting job of the least StateKey; ties go to the job that arrived first. Not safe for
-// concurrent use.
+// Stated is a policy that chooses the waiting job of the least StateKey; ties go to the job that arrived first. Not
+// safe for concurrent use.
 type Stated struct {
 	key  *StateKey
 	keys []float64 // of what never changes, by place in the list of jobs

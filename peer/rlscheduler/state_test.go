@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// By hand, at second 100 on 10 processors: 4 are free; 3 come back at 160, 3 at 400. Job a (5 processors, 50 s, waits 100 s) fits at
-// 160, job b (8, 20 s, waits 40 s) at 400, job c (2, 100 s, waits 0 s) now.
+// By hand, at second 100 on 10 processors: 4 are free; 3 come back at 160, 3 at 400. Job a (5 processors, 50 s, waits
+// 100 s) fits at 160, job b (8, 20 s, waits 40 s) at 400, job c (2, 100 s, waits 0 s) now.
 func TestTraitsOfTheStateByHand(t *testing.T) {
 	jobs := []Job{
 		{ID: "x", Run: 160, Request: 160, Procs: 3}, {ID: "y", Run: 400, Request: 400, Procs: 3},
@@ -78,7 +78,8 @@ func TestWithoutTheStateItIsTheKey(t *testing.T) {
 	}
 }
 
-// The search finds a key about as good in its forty windows as the one it begins at, or better, the same for any number of workers.
+// The search finds a key about as good in its forty windows as the one it begins at, or better, the same for any number
+// of workers.
 func TestTuneState(t *testing.T) {
 	jobs := crowd(seeded(t), 900)
 	cfg := TuneConfig{Starts: 3, Generations: 20, Population: 12, Windows: 2, Length: 200}

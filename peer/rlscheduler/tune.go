@@ -33,40 +33,45 @@ func (c *TuneConfig) Validate() error {
 	return l.Err()
 }
 
-// Tune looks for the Linear key of the least bounded slowdown, by the cross-entropy method (Rubinstein 1999): keys are drawn
-// from a normal distribution, played in the same windows of jobs, drawn at random for each generation, and the distribution
-// moves half of the way to the best quarter. What counts is the mean logarithm of a window's bounded slowdown, so that a few
-// windows do not decide. Every tenth generation's mean is played in forty windows all over jobs; the key of the least mean
-// bounded slowdown there is the result. The result is the same for any number of workers.
-func Tune(ctx context.Context, procs int, backfill bool, jobs []Job, cfg TuneConfig, seed uint64, workers int) (Linear, error) {
+// Tune looks for the Linear key of the least bounded slowdown, by the cross-entropy method (Rubinstein 1999): keys are
+// drawn from a normal distribution, played in the same windows of jobs, drawn at random for each generation, and the
+// distribution moves half of the way to the best quarter. What counts is the mean logarithm of a window's bounded
+// slowdown, so that a few windows do not decide. Every tenth generation's mean is played in forty windows all over
+// jobs; the key of the least mean bounded slowdown there is the result. The result is the same for any number of
+// workers.
+func Tune(ctx context.Context, procs int, backfill bool, jobs []Job, cfg TuneConfig, seed uint64,
+	workers int) (Linear, error) {
 	mean, deviation := make([]float64, Traits), make([]float64, Traits)
 	mean[0], mean[1] = 1, 1
 	for k := range deviation {
 		deviation[k] = 0.7
 	}
-	key, err := tuneAll(ctx, procs, backfill, jobs, &cfg, seed, workers, "rlscheduler/tune", mean, deviation, func(m *Machine, key []float64) func(jobs []Job) float64 {
-		p := NewKeyed((*Linear)(key))
-		return func(jobs []Job) float64 { return PlayKeyed(m, p, jobs) }
-	})
+	key, err := tuneAll(ctx, procs, backfill, jobs, &cfg, seed, workers, "rlscheduler/tune", mean, deviation,
+		func(m *Machine, key []float64) func(jobs []Job) float64 {
+			p := NewKeyed((*Linear)(key))
+			return func(jobs []Job) float64 { return PlayKeyed(m, p, jobs) }
+		})
 	if err != nil {
 		return Linear{}, err
 	}
 	return Linear(key), nil
 }
 
-// TuneState looks for the StateKey of the least bounded slowdown as Tune does, from the key that Tune has found: its weights and those
-// of the state are drawn together.
-func TuneState(ctx context.Context, procs int, backfill bool, jobs []Job, from Linear, cfg TuneConfig, seed uint64, workers int) (StateKey, error) {
+// TuneState looks for the StateKey of the least bounded slowdown as Tune does, from the key that Tune has found: its
+// weights and those of the state are drawn together.
+func TuneState(ctx context.Context, procs int, backfill bool, jobs []Job, from Linear, cfg TuneConfig, seed uint64,
+	workers int) (StateKey, error) {
 	const n = Traits + StateTraits
 	mean, deviation := make([]float64, n), make([]float64, n)
 	copy(mean, from[:])
 	for k := range deviation {
 		deviation[k] = 0.3
 	}
-	key, err := tuneAll(ctx, procs, backfill, jobs, &cfg, seed, workers, "rlscheduler/tune-state", mean, deviation, func(m *Machine, key []float64) func(jobs []Job) float64 {
-		p := NewStated(stateKey(key))
-		return func(jobs []Job) float64 { return PlayStated(m, p, jobs) }
-	})
+	key, err := tuneAll(ctx, procs, backfill, jobs, &cfg, seed, workers, "rlscheduler/tune-state", mean, deviation,
+		func(m *Machine, key []float64) func(jobs []Job) float64 {
+			p := NewStated(stateKey(key))
+			return func(jobs []Job) float64 { return PlayStated(m, p, jobs) }
+		})
 	if err != nil {
 		return StateKey{}, err
 	}
@@ -81,7 +86,8 @@ func stateKey(x []float64) *StateKey {
 type player = func(m *Machine, key []float64) func(jobs []Job) float64
 
 // tuneAll runs the searches and returns the best key.
-func tuneAll(ctx context.Context, procs int, backfill bool, jobs []Job, cfg *TuneConfig, seed uint64, workers int, stream string,
+func tuneAll(ctx context.Context, procs int, backfill bool, jobs []Job, cfg *TuneConfig, seed uint64, workers int,
+	stream string,
 	mean, deviation []float64, play player) ([]float64, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -121,9 +127,10 @@ func spread(play func(jobs []Job) float64, jobs []Job, length int) float64 {
 	return sum / windows
 }
 
-// tune moves mean and deviation, and calls look with the mean of every tenth generation. It is not internal/cem, whose sums are added in another
-// order: the last bits of a key, and so published figures, would change.
-func tune(ctx context.Context, m *Machine, jobs []Job, cfg *TuneConfig, r *rand.Rand, mean, deviation []float64, play player, look func(key []float64)) error {
+// tune moves mean and deviation, and calls look with the mean of every tenth generation. It is not internal/cem, whose
+// sums are added in another order: the last bits of a key, and so published figures, would change.
+func tune(ctx context.Context, m *Machine, jobs []Job, cfg *TuneConfig, r *rand.Rand, mean, deviation []float64,
+	play player, look func(key []float64)) error {
 	type drawn struct {
 		key  []float64
 		cost float64

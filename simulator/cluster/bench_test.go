@@ -68,7 +68,8 @@ func openbLike(b *testing.B) *cluster.Cluster {
 		return cluster.NodeSpec{Count: cluster.Count(count), GPUs: gpus, GPUType: kind, CPUs: cpus, MemGB: 4 * cpus}
 	}
 	return mustNew(b, "", cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{
-		node(549, 8, "G2", 96), node(39, 8, "G3", 128), node(387, 2, "T4", 104), node(17, 4, "T4", 96), node(134, 2, "P100", 64),
+		node(549, 8, "G2",
+			96), node(39, 8, "G3", 128), node(387, 2, "T4", 104), node(17, 4, "T4", 96), node(134, 2, "P100", 64),
 		node(55, 4, "V16", 48), node(30, 8, "V32", 96), node(2, 1, "A10", 128), node(310, 0, "", 96)}}}})
 }
 

@@ -369,7 +369,8 @@ func withoutVersion(s string) string {
 // refused tries placements that are almost right.
 func refused(t *rapid.T, c *cluster.Cluster, r *cluster.Request, gpus []cluster.GPU) {
 	last := len(gpus) - 1
-	for _, bad := range [][]cluster.GPU{gpus[:last], append(gpus[:last:last], cluster.Slot(c.Nodes())), append(gpus[:last:last], cluster.GPU(c.GPUs()))} {
+	for _, bad := range [][]cluster.GPU{gpus[:last], append(gpus[:last:last], cluster.Slot(c.Nodes())),
+		append(gpus[:last:last], cluster.GPU(c.GPUs()))} {
 		if err := c.Allocate(r, bad); err == nil {
 			t.Fatalf("%v was allocated for a gang of %d", bad, r.GPUs)
 		}
@@ -411,6 +412,7 @@ func agree(t *rapid.T, c *cluster.Cluster, b *books) {
 		}
 	}
 	if c.Free() != free || c.FreeMilli() != milli || c.DownGPUs() != down {
-		t.Fatalf("%d GPUs and %d thousandths free, %d down, want %d, %d and %d", c.Free(), c.FreeMilli(), c.DownGPUs(), free, milli, down)
+		t.Fatalf("%d GPUs and %d thousandths free, %d down, want %d, %d and %d", c.Free(), c.FreeMilli(), c.DownGPUs(), free,
+			milli, down)
 	}
 }

@@ -108,8 +108,8 @@ func New(spec Spec) (*Cluster, error) {
 	return c, nil
 }
 
-// together moves lists, none of which grows any more, next to each other in memory. They are used together, and where many
-// small clusters are used in turn, the fewer cache lines and pages they are on, the better.
+// together moves lists, none of which grows any more, next to each other in memory. They are used together, and where
+// many small clusters are used in turn, the fewer cache lines and pages they are on, the better.
 func together[T any](lists ...*[]T) {
 	all := slices.Concat(deref(lists)...)
 	for _, l := range lists {
@@ -188,8 +188,10 @@ func (c *Cluster) Reset() {
 // CopyFrom copies the free state of src to c: what is allocated, and which nodes are down. Both must have been built
 // from the same Spec; src must be whole, or a part like c. It does not allocate, so a copy can be used for planning.
 func (c *Cluster) CopyFrom(src *Cluster) {
-	if c.pool != src.pool || c.total != src.total || len(c.rackOf) != len(src.rackOf) || len(c.vcs.used) != len(src.vcs.used) {
-		panic(fmt.Sprintf("cluster: a copy of %d GPUs on %d nodes was asked of %d on %d", src.total, src.Nodes(), c.total, c.Nodes()))
+	if c.pool != src.pool || c.total != src.total || len(c.rackOf) != len(src.rackOf) ||
+		len(c.vcs.used) != len(src.vcs.used) {
+		panic(fmt.Sprintf("cluster: a copy of %d GPUs on %d nodes was asked of %d on %d", src.total, src.Nodes(), c.total,
+			c.Nodes()))
 	}
 	if src.part && (!c.part || c.domain != src.domain) {
 		panic(fmt.Sprintf("cluster: a copy of part %d was asked of another part, or of the whole cluster", src.domain))

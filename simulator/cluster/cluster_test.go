@@ -31,7 +31,8 @@ func mustNew(t testing.TB, short string, spec cluster.Spec) *cluster.Cluster {
 }
 
 func topdrl(t testing.TB) *cluster.Cluster {
-	return mustNew(t, "", cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}})
+	return mustNew(t, "",
+		cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}})
 }
 
 // drawSpec draws a small cluster of mixed nodes: sizes, types, with and without limits of cores and memory.
@@ -79,7 +80,8 @@ func drawJob(t *rapid.T) traces.Job {
 }
 
 func TestRequestOfCoresIsPerGPURoundedUp(t *testing.T) {
-	c := mustNew(t, "", cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4, CPUs: 10, MemGB: 1}}}}})
+	c := mustNew(t, "",
+		cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4, CPUs: 10, MemGB: 1}}}}})
 	for _, x := range []struct {
 		cpu, mem       int64
 		gpus           int
@@ -106,7 +108,9 @@ func TestRequestOfCoresIsPerGPURoundedUp(t *testing.T) {
 }
 
 func TestRequestRefusesWhatNeverFits(t *testing.T) {
-	c := mustNew(t, "", cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "a"}, {GPUs: 1, GPUType: "b"}}}}})
+	c := mustNew(t, "",
+		cluster.Spec{
+			Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "a"}, {GPUs: 1, GPUType: "b"}}}}})
 	for _, j := range []traces.Job{
 		{GPUs: -1, GPUMilli: 1000}, {GPUs: 1, GPUMilli: 0}, {GPUs: 1, GPUMilli: 1001}, {GPUs: 4, GPUMilli: 1},
 		{GPUs: 1, GPUMilli: 1000, GPUTypes: []string{"c"}}, {GPUs: 2, GPUMilli: 10, GPUTypes: []string{"b"}},
@@ -156,7 +160,8 @@ func TestReleaseTwicePanics(t *testing.T) {
 }
 
 func TestAllocateSaysWhy(t *testing.T) {
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "a", CPUs: 1}, {GPUs: 2, GPUType: "b"}}}}}
+	spec := cluster.Spec{
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "a", CPUs: 1}, {GPUs: 2, GPUType: "b"}}}}}
 	c := mustNew(t, "", spec)
 	for _, r := range []cluster.Request{
 		{GPUs: 1, Milli: 1000, Types: 2},       // GPU 0 is of type a
@@ -173,11 +178,13 @@ func TestAllocateSaysWhy(t *testing.T) {
 
 func TestSpeedIsThatOfTheSlowestGPU(t *testing.T) {
 	c := mustNew(t, "", cluster.Spec{Speeds: map[string]float64{"slow": 0.25, "fast": 3},
-		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "slow"}, {GPUs: 1, GPUType: "fast"}, {GPUs: 1}}}}})
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "slow"}, {GPUs: 1, GPUType: "fast"},
+			{GPUs: 1}}}}})
 	for _, x := range []struct {
 		gpus []cluster.GPU
 		want float64
-	}{{nil, 1}, {[]cluster.GPU{0}, 0.25}, {[]cluster.GPU{1}, 3}, {[]cluster.GPU{2}, 1}, {[]cluster.GPU{1, 2}, 1}, {[]cluster.GPU{1, 2, 0}, 0.25}} {
+	}{{nil, 1}, {[]cluster.GPU{0}, 0.25}, {[]cluster.GPU{1}, 3}, {[]cluster.GPU{2}, 1}, {[]cluster.GPU{1, 2}, 1},
+		{[]cluster.GPU{1, 2, 0}, 0.25}} {
 		if got := c.Speed(x.gpus); got != x.want {
 			t.Errorf("Speed(%v) = %v, want %v", x.gpus, got, x.want)
 		}
@@ -185,7 +192,8 @@ func TestSpeedIsThatOfTheSlowestGPU(t *testing.T) {
 }
 
 func TestResetFreesEverything(t *testing.T) {
-	c := mustNew(t, "", cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{GPUs: 2, CPUs: 4, MemGB: 1}}}}})
+	c := mustNew(t, "",
+		cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{GPUs: 2, CPUs: 4, MemGB: 1}}}}})
 	fresh := withoutVersion(fmt.Sprintf("%+v", *c))
 	r, _ := c.Request(&traces.Job{GPUs: 3, GPUMilli: 300, CPUMilli: 3000, MemBytes: 3000})
 	if err := c.Allocate(&r, []cluster.GPU{0, 1, 2}); err != nil {

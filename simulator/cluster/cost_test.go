@@ -18,7 +18,8 @@ func TestCostTableOfThePrecursor(t *testing.T) {
 		{"1.125", "2.375"}, {"1.15", "2.65"}, {"1.175", "2.925"}, {"1.2", "3.2"}} {
 		three := func(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }
 		best, worst := c.BestCost(i+1), c.WorstCost(i+1)
-		if three(best) != want[0] || three(worst) != want[1] || math.Abs(best-mustFloat(want[0])) > 1e-15 || math.Abs(worst-mustFloat(want[1])) > 1e-15 {
+		if three(best) != want[0] || three(worst) != want[1] || math.Abs(best-mustFloat(want[0])) > 1e-15 ||
+			math.Abs(worst-mustFloat(want[1])) > 1e-15 {
 			t.Errorf("%d GPUs: best %v, worst %v, want %s and %s", i+1, best, worst, want[0], want[1])
 		}
 	}
@@ -94,7 +95,8 @@ func TestCostBoundsAgainstAllSubsets(t *testing.T) {
 		}
 		for n := c.GPUs(); n >= 1; n-- { // the table must be the same downwards and upwards
 			if c.BestCost(n) != best[n] || c.WorstCost(n) != worst[n] {
-				t.Fatalf("%d of %d GPUs: best %v, worst %v; enumeration finds %v and %v", n, c.GPUs(), c.BestCost(n), c.WorstCost(n), best[n], worst[n])
+				t.Fatalf("%d of %d GPUs: best %v, worst %v; enumeration finds %v and %v", n, c.GPUs(), c.BestCost(n),
+					c.WorstCost(n), best[n], worst[n])
 			}
 		}
 	})
@@ -102,12 +104,14 @@ func TestCostBoundsAgainstAllSubsets(t *testing.T) {
 
 // The table grows on demand; growing must not change earlier values.
 func TestCostTableGrows(t *testing.T) {
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 4, Nodes: []cluster.NodeSpec{{Count: 8, GPUs: 8}, {Count: 3, GPUs: 2}}}}}
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 4,
+		Nodes: []cluster.NodeSpec{{Count: 8, GPUs: 8}, {Count: 3, GPUs: 2}}}}}
 	up, down := mustNew(t, "", spec), mustNew(t, "", spec)
 	down.BestCost(down.GPUs())
 	for n := 1; n <= up.GPUs(); n++ {
 		if up.BestCost(n) != down.BestCost(n) || up.WorstCost(n) != down.WorstCost(n) {
-			t.Fatalf("%d GPUs: %v and %v, then %v and %v", n, up.BestCost(n), up.WorstCost(n), down.BestCost(n), down.WorstCost(n))
+			t.Fatalf("%d GPUs: %v and %v, then %v and %v", n, up.BestCost(n), up.WorstCost(n), down.BestCost(n),
+				down.WorstCost(n))
 		}
 		if n > 1 && up.BestCost(n) < up.BestCost(n-1) {
 			t.Fatalf("%d GPUs cost less than %d", n, n-1)

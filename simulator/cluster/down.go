@@ -20,7 +20,8 @@ func (c *Cluster) SetDown(node int, down bool) error {
 	n := c.gpu0[node+1] - c.gpu0[node]
 	if down {
 		if c.nodeFree[node] != n || c.slots[node] > 0 {
-			return fmt.Errorf("cluster: node %d cannot go down: jobs run on it (%d of %d GPUs are wholly free, %d jobs have no GPU)",
+			return fmt.Errorf(
+				"cluster: node %d cannot go down: jobs run on it (%d of %d GPUs are wholly free, %d jobs have no GPU)",
 				node, c.nodeFree[node], n, c.slots[node])
 		}
 		c.freeCPU[node], c.freeMem[node] = -1, -1

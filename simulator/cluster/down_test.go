@@ -10,12 +10,14 @@ import (
 )
 
 func TestNodesThatAreDownHaveNoRoom(t *testing.T) {
-	c := mustNew(t, "", cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4, CPUs: 8}, {CPUs: 8}}}}})
+	c := mustNew(t, "",
+		cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4, CPUs: 8}, {CPUs: 8}}}}})
 	v := c.Version()
 	if err := c.SetDown(1, true); err != nil {
 		t.Fatal(err)
 	}
-	if c.Free() != 4 || c.FreeMilli() != 4000 || c.DownGPUs() != 4 || !c.Down(1) || c.NodeFree(1) != 0 || c.GPUFree(5) != 0 || c.Version() == v {
+	if c.Free() != 4 || c.FreeMilli() != 4000 || c.DownGPUs() != 4 || !c.Down(1) || c.NodeFree(1) != 0 ||
+		c.GPUFree(5) != 0 || c.Version() == v {
 		t.Errorf("%d free, %d thousandths, %d down, node %d", c.Free(), c.FreeMilli(), c.DownGPUs(), c.NodeFree(1))
 	}
 	five := cluster.Request{GPUs: 5, Milli: 1000}
@@ -28,7 +30,8 @@ func TestNodesThatAreDownHaveNoRoom(t *testing.T) {
 		r    cluster.Request
 		gpus []cluster.GPU
 	}{{share, []cluster.GPU{4}}, {none, []cluster.GPU{cluster.Slot(1)}}} {
-		if err := c.Allocate(&try.r, try.gpus); !errors.Is(err, cluster.ErrNoCapacity) || !strings.Contains(err.Error(), "is down") {
+		if err := c.Allocate(&try.r, try.gpus); !errors.Is(err, cluster.ErrNoCapacity) ||
+			!strings.Contains(err.Error(), "is down") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -93,7 +96,8 @@ func TestCopiesServeForPlanning(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { plan.CopyFrom(c) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if plan.FreeMilli() != 9600 || plan.VCRoom(3) != 2600 || !plan.Down(5) || plan.GPUFree(6) != 600 || plan.VCFree(3) != 3 {
+	if plan.FreeMilli() != 9600 || plan.VCRoom(3) != 2600 || !plan.Down(5) || plan.GPUFree(6) != 600 ||
+		plan.VCFree(3) != 3 {
 		t.Errorf("the copy has %d thousandths, quota %d", plan.FreeMilli(), plan.VCRoom(3))
 	}
 	if err := plan.CheckInvariants(); err != nil {

@@ -46,7 +46,8 @@ func (c *Cluster) CheckInvariants() error {
 	}
 	for d, n := range domains {
 		if n != c.vcs.free[d] {
-			return fmt.Errorf("cluster: the nodes of virtual cluster %d (0 = of none) count %d free GPUs, have %d", d, c.vcs.free[d], n)
+			return fmt.Errorf("cluster: the nodes of virtual cluster %d (0 = of none) count %d free GPUs, have %d", d,
+				c.vcs.free[d], n)
 		}
 	}
 	return c.checkBlocks()

@@ -2,10 +2,10 @@ package cluster
 
 import "fmt"
 
-// Part returns a cluster that has only the nodes of one domain: those that virtual cluster vc owns or, with vc = 0, those
-// without an owner. Nodes, GPUs, types and requests keep their numbers; the other nodes are down for good. Everything
-// else is free in it. CopyFrom takes over the state of a part like it, or of the whole cluster as far as it concerns the
-// part.
+// Part returns a cluster that has only the nodes of one domain: those that virtual cluster vc owns or, with vc = 0,
+// those without an owner. Nodes, GPUs, types and requests keep their numbers; the other nodes are down for good.
+// Everything else is free in it. CopyFrom takes over the state of a part like it, or of the whole cluster as far as it
+// concerns the part.
 func (c *Cluster) Part(vc int32) *Cluster {
 	if c.pool || len(c.vcs.node0) == 0 || vc < 0 || int(vc) >= len(c.vcs.node0) {
 		panic(fmt.Sprintf("cluster: part %d of a cluster with %d virtual clusters", vc, len(c.vcs.names)))

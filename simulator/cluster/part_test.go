@@ -124,7 +124,8 @@ func TestPartsFollowTheWhole(t *testing.T) {
 				}
 			}
 			if free != c.FreeMilli() || down != c.DownGPUs() {
-				t.Fatalf("%d thousandths are free and %d GPUs down in the parts, %d and %d in the whole", free, down, c.FreeMilli(), c.DownGPUs())
+				t.Fatalf("%d thousandths are free and %d GPUs down in the parts, %d and %d in the whole", free, down, c.FreeMilli(),
+					c.DownGPUs())
 			}
 		}
 	})

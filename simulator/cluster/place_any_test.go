@@ -139,12 +139,14 @@ func TestEveryPlacementPlacesWhatFits(t *testing.T) {
 }
 
 func TestPlacementsWithoutAllocationsOnDividedClusters(t *testing.T) {
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 3, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, CPUs: 32, MemGB: 64, GPUType: "a"}, {GPUs: 8, GPUType: "b"}}}},
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 3,
+		Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, CPUs: 32, MemGB: 64, GPUType: "a"}, {GPUs: 8, GPUType: "b"}}}},
 		VCs: []cluster.VCSpec{{Name: "vc0", Nodes: 5}, {Name: "vc1", Quota: 20}, {Name: "vc2"}}}
 	for _, name := range cluster.PlacementNames() {
 		c, p := mustNew(t, "", spec), rule(t, name)
 		var reqs []cluster.Request
-		for _, j := range []traces.Job{{VC: "vc0", GPUs: 7, GPUMilli: 1000}, {VC: "vc1", GPUs: 1, GPUMilli: 300, CPUMilli: 700}, {VC: "vc2", CPUMilli: 4000},
+		for _, j := range []traces.Job{{VC: "vc0", GPUs: 7, GPUMilli: 1000},
+			{VC: "vc1", GPUs: 1, GPUMilli: 300, CPUMilli: 700}, {VC: "vc2", CPUMilli: 4000},
 			{VC: "vc2", GPUs: 18, GPUMilli: 1000}, {VC: "vc1", GPUs: 2, GPUMilli: 400, GPUTypes: []string{"b"}}} {
 			if r, ok := c.Request(&j); ok {
 				reqs = append(reqs, r)

@@ -49,7 +49,8 @@ func TestConsolidateByHand(t *testing.T) {
 // Nodes of 2, 4, 8 and 4 GPUs: a gang of up to 8 must get one node; a larger one gets the largest idle nodes that it
 // fills until one node has room for the rest.
 func TestConsolidateOnNodesThatDiffer(t *testing.T) {
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "a"}, {GPUs: 4}, {GPUs: 8}, {GPUs: 4}}}}}
+	spec := cluster.Spec{
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "a"}, {GPUs: 4}, {GPUs: 8}, {GPUs: 4}}}}}
 	for _, x := range []struct {
 		rule string
 		gang int

@@ -134,7 +134,8 @@ func (t *classTable) build(classes []Class) {
 }
 
 func (g classGroup) compare(h classGroup) int {
-	return cmp.Or(cmp.Compare(g.milli, h.milli), cmp.Compare(g.gpus, h.gpus), cmp.Compare(g.types, h.types), cmp.Compare(g.vc, h.vc))
+	return cmp.Or(cmp.Compare(g.milli, h.milli), cmp.Compare(g.gpus, h.gpus), cmp.Compare(g.types, h.types),
+		cmp.Compare(g.vc, h.vc))
 }
 
 // fragments returns F of node times the number of requests counted. left is what is free of its GPUs (increasing, no

@@ -66,7 +66,8 @@ func openbCluster(t testing.TB) *cluster.Cluster {
 // openbPods returns the requests of one list of pods, without those that can never be placed.
 func openbPods(t testing.TB, c *cluster.Cluster, list string) (pods []cluster.Request) {
 	for _, p := range openbRows(t, list) {
-		j := traces.Job{GPUs: atoi(t, p["num_gpu"]), GPUMilli: atoi(t, p["gpu_milli"]), CPUMilli: int64(atoi(t, p["cpu_milli"])),
+		j := traces.Job{GPUs: atoi(t, p["num_gpu"]), GPUMilli: atoi(t, p["gpu_milli"]),
+			CPUMilli: int64(atoi(t, p["cpu_milli"])),
 			MemBytes: int64(atoi(t, p["memory_mib"])) << 20}
 		if p["gpu_spec"] != "" {
 			j.GPUTypes = strings.Split(p["gpu_spec"], "|")
@@ -151,10 +152,12 @@ func TestFGDAllocatesWhatItsAuthorsReport(t *testing.T) {
 		t.Logf("%s, of %d pods: random allocates %.2f %% (the authors: %.2f), best-fit %.2f, refusing first at %.2f, FGD %.2f (%.2f), first at %.2f",
 			want.list, len(all), random, want.random, fit, fitFirst, fgd, want.fgd, fgdFirst)
 		if math.Abs(fgd-want.fgd) > 1.25 || math.Abs(random-want.random) > 2.5 {
-			t.Errorf("%s: FGD and random allocate %.2f and %.2f %%, the authors report %.2f and %.2f", want.list, fgd, random, want.fgd, want.random)
+			t.Errorf("%s: FGD and random allocate %.2f and %.2f %%, the authors report %.2f and %.2f", want.list, fgd, random,
+				want.fgd, want.random)
 		}
 		if fgd <= fit || fgd <= random || fgdFirst < fitFirst {
-			t.Errorf("%s: FGD %.2f (first refusal at %.2f), best-fit %.2f (%.2f), random %.2f", want.list, fgd, fgdFirst, fit, fitFirst, random)
+			t.Errorf("%s: FGD %.2f (first refusal at %.2f), best-fit %.2f (%.2f), random %.2f", want.list, fgd, fgdFirst, fit,
+				fitFirst, random)
 		}
 	}
 }

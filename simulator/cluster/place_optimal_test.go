@@ -81,7 +81,8 @@ func rule2(t *rapid.T, name string) cluster.Placement {
 
 // On random states of 2 racks of 4 nodes of 4 GPUs no rule is cheaper than optimal; the mean gaps are printed.
 func TestGapToOptimal(t *testing.T) {
-	names := []string{"optimal", "closest-a", "closest-b", "closest-c", "best-fit", "rack", "pack", "first-fit", "worst-fit", "random"}
+	names := []string{"optimal", "closest-a", "closest-b", "closest-c", "best-fit", "rack", "pack", "first-fit",
+		"worst-fit", "random"}
 	gap, worse, n := map[string]float64{}, map[string]int{}, 0
 	c := topdrl(t)
 	one := cluster.Request{GPUs: 1, Milli: 1000}

@@ -20,7 +20,8 @@ func TestRackByHand(t *testing.T) {
 		{[]int{2, 3, 4, 4, 3, 3, 3, 3}, 3, "[3 on 4]", "one node before all; the fuller rack has 12 free"},
 		{[]int{4, 4, 4, 4, 2, 2, 1, 1}, 5, "[2 on 4 2 on 5 1 on 6]", "the rack with the fewest free that holds it"},
 		{[]int{3, 3, 0, 0, 2, 3, 2, 0}, 6, "[3 on 0 3 on 1]", "the tighter rack"},
-		{[]int{1, 1, 0, 0, 2, 0, 1, 0}, 4, "[2 on 4 1 on 6 1 on 0]", "no rack holds it: all of the freest, then the tightest for the rest"},
+		{[]int{1, 1, 0, 0, 2, 0, 1, 0}, 4, "[2 on 4 1 on 6 1 on 0]",
+			"no rack holds it: all of the freest, then the tightest for the rest"},
 	} {
 		t.Run(fmt.Sprint(x.free, x.gang), func(t *testing.T) {
 			c := topdrl(t)

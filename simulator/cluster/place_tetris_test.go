@@ -11,7 +11,10 @@ import (
 // a job of 1 GPU, 8 cores and 8 GiB asks for (1/4, 1/8, 1/8) of node 0, which is wholly free, so it scores 1/4 + 1/8 +
 // 1/8 = 0.5 there; on node 1 it asks for (1/4, 1/2, 1/32) and scores 0.78.
 func TestTetrisByHand(t *testing.T) {
-	c := mustNew(t, "", cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 4, CPUs: 64, MemGB: 64}, {GPUs: 4, CPUs: 16, MemGB: 256}}}}})
+	c := mustNew(t, "",
+		cluster.Spec{
+			Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 4, CPUs: 64, MemGB: 64},
+				{GPUs: 4, CPUs: 16, MemGB: 256}}}}})
 	place := func(gpus int, cpu, mem int64) cluster.GPU {
 		t.Helper()
 		j := traces.Job{GPUs: gpus, GPUMilli: 1000, CPUMilli: cpu * 1000, MemBytes: mem << 30}

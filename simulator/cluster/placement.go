@@ -32,7 +32,8 @@ type rule struct {
 	gangs gangs
 }
 
-// gangs appends the GPUs of a gang that fits c, which is no counter, to dst, which is empty; none if it refuses the gang.
+// gangs appends the GPUs of a gang that fits c, which is no counter, to dst, which is empty; none if it refuses the
+// gang.
 type gangs func(c *Cluster, r *Request, dst []GPU) []GPU
 
 func (p *rule) Name() string { return p.name }

@@ -84,7 +84,8 @@ func TestPlacementsByHand(t *testing.T) {
 
 // Mixed nodes: pack opens the smallest idle node that holds the gang, and for a larger gang the largest.
 func TestPackPrefersSmallIdleNodes(t *testing.T) {
-	c := mustNew(t, "", cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 8}, {GPUs: 2}, {GPUs: 4}}}}})
+	c := mustNew(t, "",
+		cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 8}, {GPUs: 2}, {GPUs: 4}}}}})
 	for gang, want := range map[int]string{1: "[1 on 1]", 3: "[3 on 2]", 5: "[5 on 0]", 9: "[8 on 0 1 on 2]"} {
 		gpus, _ := rule(t, "pack").Place(c, &cluster.Request{GPUs: gang, Milli: 1000}, nil)
 		if got := taken(c, gpus); got != want {
@@ -288,10 +289,12 @@ func TestPlacementsOnACounterNameNoGPUs(t *testing.T) {
 // Placing, allocating, releasing and computing costs happen at every decision, so they must not allocate.
 func TestHotCallsDoNotAllocate(t *testing.T) {
 	specs := map[string]cluster.Spec{
-		"plain":  {Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}},
-		"limits": {Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, CPUs: 32, MemGB: 64, GPUType: "a"}}}}},
+		"plain": {Racks: []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4}}}}},
+		"limits": {Racks: []cluster.RackSpec{
+			{Count: 2, Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, CPUs: 32, MemGB: 64, GPUType: "a"}}}}},
 	}
-	jobs := []traces.Job{{GPUs: 6, GPUMilli: 1000, GPUTypes: nil, CPUMilli: 2000}, {GPUs: 1, GPUMilli: 300}, {GPUs: 3, GPUMilli: 200, MemBytes: 1 << 20}}
+	jobs := []traces.Job{{GPUs: 6, GPUMilli: 1000, GPUTypes: nil, CPUMilli: 2000}, {GPUs: 1, GPUMilli: 300},
+		{GPUs: 3, GPUMilli: 200, MemBytes: 1 << 20}}
 	for name, spec := range specs {
 		for _, p := range cluster.PlacementNames() {
 			t.Run(name+"/"+p, func(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"clustergym/traces"
 )
 
-// All counts agree with what a caller declares free on a node, and what fits follows from it. A quota that is lifted binds no job.
+// All counts agree with what a caller declares free on a node, and what fits follows from it. A quota that is lifted
+// binds no job.
 func TestWhatIsSaidToBeFree(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Or(61), 1))
 	spec := cluster.Spec{

@@ -8,7 +8,10 @@ import (
 )
 
 func TestJobsWithoutGPUsTakeCoresOfOneNode(t *testing.T) {
-	c := mustNew(t, "", cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, CPUs: 4, MemGB: 8, GPUType: "a"}, {CPUs: 16, MemGB: 4}}}}})
+	c := mustNew(t, "",
+		cluster.Spec{
+			Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, CPUs: 4, MemGB: 8, GPUType: "a"},
+				{CPUs: 16, MemGB: 4}}}}})
 	for _, x := range []struct {
 		cpu, mem int64
 		ok       bool
@@ -39,10 +42,12 @@ func TestJobsWithoutGPUsTakeCoresOfOneNode(t *testing.T) {
 	if c.Room(0, &r) != 0 || c.Room(0, &gpu) != 0 || c.Free() != 2 || c.FreeMilli() != 2000 {
 		t.Errorf("room %d and %d, %d GPUs free", c.Room(0, &r), c.Room(0, &gpu), c.Free())
 	}
-	if c.Speed(slot) != 1 || c.SpeedOf(slot, []float64{3}) != 1 || c.Cost(slot) != 1 || c.BestCost(0) != 1 || c.WorstCost(0) != 1 {
+	if c.Speed(slot) != 1 || c.SpeedOf(slot, []float64{3}) != 1 || c.Cost(slot) != 1 || c.BestCost(0) != 1 ||
+		c.WorstCost(0) != 1 {
 		t.Error("a job without GPUs does not run at rate 1")
 	}
-	for _, bad := range [][]cluster.GPU{nil, {0}, {cluster.Slot(0)}, {cluster.Slot(2)}, {cluster.Slot(1), cluster.Slot(1)}} {
+	for _, bad := range [][]cluster.GPU{nil, {0}, {cluster.Slot(0)}, {cluster.Slot(2)},
+		{cluster.Slot(1), cluster.Slot(1)}} {
 		if err := c.Allocate(&r, bad); err == nil {
 			t.Errorf("placed on %v", bad)
 		}
@@ -74,14 +79,16 @@ func TestJobsWithoutGPUsFitWhereNothingIsLimited(t *testing.T) {
 func TestResizedKeepsWhatEachMemberNeeds(t *testing.T) {
 	c := mustNew(t, "2x8", cluster.Spec{})
 	r := cluster.Request{GPUs: 4, Milli: 500, Types: 1, CPUMilli: 7, MemBytes: 9}
-	if got := c.Resized(r, 6); got != (cluster.Request{GPUs: 6, Milli: 500, Types: 1, CPUMilli: 7, MemBytes: 9}) || r.GPUs != 4 {
+	if got := c.Resized(r, 6); got != (cluster.Request{GPUs: 6, Milli: 500, Types: 1, CPUMilli: 7, MemBytes: 9}) ||
+		r.GPUs != 4 {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestAJobsOwnSpeedsComeFirst(t *testing.T) {
 	c := mustNew(t, "", cluster.Spec{Speeds: map[string]float64{"slow": 0.25, "fast": 3},
-		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "slow"}, {GPUs: 1, GPUType: "fast"}, {GPUs: 1, GPUType: "x"}}}}})
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "slow"}, {GPUs: 1, GPUType: "fast"},
+			{GPUs: 1, GPUType: "x"}}}}})
 	if c.TypeOf(0) != 0 || c.TypeOf(1) != 1 || c.TypeOf(2) != 2 {
 		t.Error("types out of order")
 	}

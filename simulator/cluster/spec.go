@@ -29,9 +29,10 @@ type VCSpec struct {
 
 // RackSpec is Count equal racks.
 type RackSpec struct {
-	Count  Count      `yaml:"count,omitempty"`
-	Nodes  []NodeSpec `yaml:"nodes"`
-	Uplink Link       `yaml:"uplink,omitempty"` // from the rack to the site; less than the sum of NICs means oversubscribed
+	Count Count      `yaml:"count,omitempty"`
+	Nodes []NodeSpec `yaml:"nodes"`
+	// from the rack to the site; less than the sum of NICs means oversubscribed
+	Uplink Link `yaml:"uplink,omitempty"`
 }
 
 // Count is a number of equal items. Its zero value, for a key left out of a file, means one.

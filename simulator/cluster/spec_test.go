@@ -35,14 +35,16 @@ func TestParseShortForms(t *testing.T) {
 				t.Fatal(err)
 			}
 			if k.GPUs() != c.gpus || k.Nodes() != c.nodes || k.Racks() != c.rack || k.Pool() != c.pool || spec.Name != c.in {
-				t.Errorf("%q is %d GPUs, %d nodes, %d racks, pool %v, named %q", c.in, k.GPUs(), k.Nodes(), k.Racks(), k.Pool(), spec.Name)
+				t.Errorf("%q is %d GPUs, %d nodes, %d racks, pool %v, named %q", c.in, k.GPUs(), k.Nodes(), k.Racks(), k.Pool(),
+					spec.Name)
 			}
 		})
 	}
 }
 
 func TestParseLeavesOtherNamesAlone(t *testing.T) {
-	for _, in := range []string{"", "philly-192", "x8", "6x", "pool", "pool:", "pool:x", "6X8", "6x8x2", " 6x8", "-6x8", "pool:-1", "dally:4", "dally4x2", "Dally:4x2"} {
+	for _, in := range []string{"", "philly-192", "x8", "6x", "pool", "pool:", "pool:x", "6X8", "6x8x2", " 6x8", "-6x8",
+		"pool:-1", "dally:4", "dally4x2", "Dally:4x2"} {
 		if _, ok, err := cluster.Parse(in); ok || err != nil {
 			t.Errorf("Parse(%q) = ok %v, error %v; want no short form", in, ok, err)
 		}
@@ -50,7 +52,8 @@ func TestParseLeavesOtherNamesAlone(t *testing.T) {
 }
 
 func TestParseRefusesImpossibleSizes(t *testing.T) {
-	for _, in := range []string{"pool:0", "swf-0", "0x8", "6x0", "6x1025", "99999999999999999999x8", "pool:99999999999999999999", "1048577x1", "dally:0x4", "dally:4x0", "dally:99999999999999999999x1"} {
+	for _, in := range []string{"pool:0", "swf-0", "0x8", "6x0", "6x1025", "99999999999999999999x8",
+		"pool:99999999999999999999", "1048577x1", "dally:0x4", "dally:4x0", "dally:99999999999999999999x1"} {
 		_, ok, err := cluster.Parse(in)
 		if !ok || err == nil || !strings.Contains(err.Error(), in) {
 			t.Errorf("Parse(%q) = ok %v, error %v; want an error that names it", in, ok, err)
@@ -61,15 +64,18 @@ func TestParseRefusesImpossibleSizes(t *testing.T) {
 func TestValidateReportsEveryFault(t *testing.T) {
 	spec := cluster.Spec{
 		Racks: []cluster.RackSpec{
-			{Count: -1, Nodes: []cluster.NodeSpec{{Count: -2, GPUs: 8, GPUType: "a", CPUs: math.NaN(), MemGB: -1, GPUMemGB: math.Inf(1)}}},
+			{Count: -1,
+				Nodes: []cluster.NodeSpec{{Count: -2, GPUs: 8, GPUType: "a", CPUs: math.NaN(), MemGB: -1, GPUMemGB: math.Inf(1)}}},
 			{Uplink: cluster.Link{Gbps: -1}},
-			{Nodes: []cluster.NodeSpec{{GPUs: 2000, CPUs: 1e300, Link: cluster.Link{Latency: -time.Second}, NIC: cluster.Link{Gbps: math.NaN()}}}},
+			{Nodes: []cluster.NodeSpec{{GPUs: 2000, CPUs: 1e300, Link: cluster.Link{Latency: -time.Second},
+				NIC: cluster.Link{Gbps: math.NaN()}}}},
 		},
 		Speeds: map[string]float64{"b": 0, "a": math.Inf(1)},
 	}
 	want := []string{"racks[0].count", "racks[0].nodes[0].count", "racks[0].nodes[0].cpus", "racks[0].nodes[0].mem_gb",
 		"racks[0].nodes[0].gpu_mem_gb", "racks[1].nodes", "racks[1].uplink.gbps", "racks[2].nodes[0].gpus",
-		"racks[2].nodes[0].cpus", "racks[2].nodes[0].link.latency", "racks[2].nodes[0].nic.gbps", "speeds.a", "speeds.b", "speeds.b"}
+		"racks[2].nodes[0].cpus", "racks[2].nodes[0].link.latency", "racks[2].nodes[0].nic.gbps", "speeds.a", "speeds.b",
+		"speeds.b"}
 	got := fault.All(spec.Validate())
 	for i, f := range got {
 		if i >= len(want) || f.Key != want[i] {
@@ -85,7 +91,8 @@ func TestValidateReportsEveryFault(t *testing.T) {
 }
 
 func TestSpeedsAreOfTypesThatSomeNodeHas(t *testing.T) {
-	typed := []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 8, GPUType: "A100"}, {GPUs: 2}, {GPUs: 4, GPUType: "T4"}}}}
+	typed := []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 8, GPUType: "A100"}, {GPUs: 2},
+		{GPUs: 4, GPUType: "T4"}}}}
 	plain := []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 8}}}}
 	for _, x := range []struct {
 		spec  cluster.Spec

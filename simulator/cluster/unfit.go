@@ -13,8 +13,8 @@ import (
 	"clustergym/traces"
 )
 
-// Unfit counts why jobs can never fit a cluster: each under the first reason that holds of it, in the order of the fields. The
-// zero value is ready.
+// Unfit counts why jobs can never fit a cluster: each under the first reason that holds of it, in the order of the
+// fields. The zero value is ready.
 type Unfit struct {
 	Large int            // ask for more GPUs than the cluster has, or for no possible share of one
 	VCs   map[string]int // belong to a virtual cluster that the cluster does not have, by its name
@@ -54,8 +54,8 @@ func count(of *map[string]int, key string) {
 // namedKinds is how many types of GPU or virtual clusters a message names at most.
 const namedKinds = 3
 
-// Reasons says for each reason how many jobs can never fit c for it, and for types of GPU what to change. The most jobs come
-// first. It is nil if all ask for more GPUs than the cluster has, which needs no words.
+// Reasons says for each reason how many jobs can never fit c for it, and for types of GPU what to change. The most jobs
+// come first. It is nil if all ask for more GPUs than the cluster has, which needs no words.
 func (u *Unfit) Reasons(c *Cluster) []string {
 	type reason struct {
 		n    int
@@ -70,7 +70,8 @@ func (u *Unfit) Reasons(c *Cluster) []string {
 	add(u.Large, "asks", "ask", "for more than its %s", plain.Count(c.GPUs(), "GPU", "GPUs"))
 	add(u.Quota, "asks", "ask", "for more than the quota of the virtual cluster")
 	add(u.Rooms, "asks", "ask", "for more GPUs of a type, or more cores or memory, than its nodes have")
-	if named := slices.DeleteFunc(slices.Clone(c.Types()), func(t string) bool { return t == "" }); len(named) == 0 && len(u.Types) > 0 {
+	if named := slices.DeleteFunc(slices.Clone(c.Types()), func(t string) bool { return t == "" }); len(named) == 0 &&
+		len(u.Types) > 0 {
 		n, asked, example := 0, []string(nil), ""
 		for _, of := range u.Types {
 			n += of
@@ -86,7 +87,9 @@ func (u *Unfit) Reasons(c *Cluster) []string {
 				}
 			}
 		})
-		add(n, "asks", "ask", "for a GPU type, %s, and its GPUs have none: gpu_type: %s at the nodes of a cluster file names it", strings.Join(asked, ", "), plain.Clip(example, 40))
+		add(n, "asks", "ask",
+			"for a GPU type, %s, and its GPUs have none: gpu_type: %s at the nodes of a cluster file names it",
+			strings.Join(asked, ", "), plain.Clip(example, 40))
 	} else {
 		u.mistyped(c, add)
 	}
@@ -162,7 +165,8 @@ func hint(asked, types []string) string {
 			}
 			for _, t := range named {
 				if same(a, t) {
-					return fmt.Sprintf("it has %s: write gpu_type: %s in the cluster file, or %s in the trace, if they are the same", plain.Clip(t, 40), plain.Clip(a, 40), plain.Clip(t, 40))
+					return fmt.Sprintf("it has %s: write gpu_type: %s in the cluster file, or %s in the trace, if they are the same",
+						plain.Clip(t, 40), plain.Clip(a, 40), plain.Clip(t, 40))
 				}
 			}
 		}
@@ -172,7 +176,8 @@ func hint(asked, types []string) string {
 		has += fmt.Sprintf(" and %d more", more)
 	}
 	if slice.MatchString(strings.ToLower(asked[0])) {
-		return fmt.Sprintf("it has %s: a slice of a GPU (MIG) is a GPU of its own type, gpu_type: %s in a cluster file", plain.Clip(has, 80), plain.Clip(asked[0], 40))
+		return fmt.Sprintf("it has %s: a slice of a GPU (MIG) is a GPU of its own type, gpu_type: %s in a cluster file",
+			plain.Clip(has, 80), plain.Clip(asked[0], 40))
 	}
 	return "it has " + plain.Clip(has, 80)
 }

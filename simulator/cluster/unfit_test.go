@@ -10,7 +10,8 @@ import (
 	"clustergym/traces"
 )
 
-// Jobs that can never fit are counted by reason, and for a GPU type that the cluster has under a like name the reason says so.
+// Jobs that can never fit are counted by reason, and for a GPU type that the cluster has under a like name the reason
+// says so.
 func TestReasonsForWhichJobsNeverFit(t *testing.T) {
 	typed := func(types ...string) cluster.Spec {
 		var nodes []cluster.NodeSpec
@@ -34,18 +35,39 @@ func TestReasonsForWhichJobsNeverFit(t *testing.T) {
 		jobs []traces.Job
 		want []string
 	}{
-		"too large":   {typed("a100"), []traces.Job{job(9), job(100)}, nil},
-		"no types":    {typed(""), []traces.Job{job(1, "A100"), job(1, "a100"), job(1, "a100")}, []string{"3 ask for a GPU type, a100 (2), A100 (1), and its GPUs have none: gpu_type: a100 at the nodes of a cluster file names it"}},
-		"one type":    {typed(""), []traces.Job{job(1, "1g.5gb")}, []string{"1 asks for a GPU type, 1g.5gb (1), and its GPUs have none: gpu_type: 1g.5gb at the nodes of a cluster file names it"}},
-		"capitals":    {typed("a100", "v100"), []traces.Job{job(1, "A100"), job(2, "A100")}, []string{"2 ask for GPU type A100, and it has a100: write gpu_type: A100 in the cluster file, or a100 in the trace, if they are the same"}},
-		"whole name":  {typed("a100"), []traces.Job{job(1, "NVIDIA-A100-SXM4-80GB")}, []string{"1 asks for GPU type NVIDIA-A100-SXM4-80GB, and it has a100: write gpu_type: NVIDIA-A100-SXM4-80GB in the cluster file, or a100 in the trace, if they are the same"}},
-		"another":     {typed("v100", "p100"), []traces.Job{job(1, "h100", "h200")}, []string{"1 asks for GPU type h100 or h200, and it has p100, v100"}},
-		"a slice":     {typed("a100"), []traces.Job{job(1, "1g.10gb")}, []string{"1 asks for GPU type 1g.10gb, and it has a100: a slice of a GPU (MIG) is a GPU of its own type, gpu_type: 1g.10gb in a cluster file"}},
-		"many types":  {typed("v100"), []traces.Job{job(1, "a"), job(1, "a"), job(1, "b"), job(1, "c"), job(1, "d"), job(1, "e")}, []string{"2 ask for GPU type a, and it has v100", "2 ask for other GPU types", "1 asks for GPU type b, and it has v100", "1 asks for GPU type c, and it has v100"}},
-		"escapes":     {typed("v100"), []traces.Job{job(1, "\x1b[2J")}, []string{"1 asks for GPU type \ufffd[2J, and it has v100"}},
-		"enough not":  {typed("a100", "v100"), []traces.Job{job(9, "a100"), needs(1000, 1, job(1)), needs(1, 9999, job(0))}, []string{"3 ask for more GPUs of a type, or more cores or memory, than its nodes have"}},
-		"no such VC":  {divided, []traces.Job{in("test", job(1)), in("test", job(1)), in("", job(1)), in("prod", job(5))}, []string{"2 belong to virtual cluster test, and the cluster has prod, dev", "1 asks for more than the quota of the virtual cluster", "1 belongs to no virtual cluster, or to others, and the cluster has prod, dev"}},
-		"all of them": {typed("a100"), []traces.Job{job(9), job(10), job(1, "A100")}, []string{"2 ask for more than its 8 GPUs", "1 asks for GPU type A100, and it has a100: write gpu_type: A100 in the cluster file, or a100 in the trace, if they are the same"}},
+		"too large": {typed("a100"), []traces.Job{job(9), job(100)}, nil},
+		"no types": {typed(""), []traces.Job{job(1, "A100"), job(1, "a100"), job(1, "a100")},
+			[]string{
+				"3 ask for a GPU type, a100 (2), A100 (1), and its GPUs have none: gpu_type: a100 at the nodes of a cluster file names it"}},
+		"one type": {typed(""), []traces.Job{job(1, "1g.5gb")},
+			[]string{
+				"1 asks for a GPU type, 1g.5gb (1), and its GPUs have none: gpu_type: 1g.5gb at the nodes of a cluster file names it"}},
+		"capitals": {typed("a100", "v100"), []traces.Job{job(1, "A100"), job(2, "A100")},
+			[]string{
+				"2 ask for GPU type A100, and it has a100: write gpu_type: A100 in the cluster file, or a100 in the trace, if they are the same"}},
+		"whole name": {typed("a100"), []traces.Job{job(1, "NVIDIA-A100-SXM4-80GB")},
+			[]string{
+				"1 asks for GPU type NVIDIA-A100-SXM4-80GB, and it has a100: write gpu_type: NVIDIA-A100-SXM4-80GB in the cluster file, or a100 in the trace, if they are the same"}},
+		"another": {typed("v100", "p100"), []traces.Job{job(1, "h100", "h200")},
+			[]string{"1 asks for GPU type h100 or h200, and it has p100, v100"}},
+		"a slice": {typed("a100"), []traces.Job{job(1, "1g.10gb")},
+			[]string{
+				"1 asks for GPU type 1g.10gb, and it has a100: a slice of a GPU (MIG) is a GPU of its own type, gpu_type: 1g.10gb in a cluster file"}},
+		"many types": {typed("v100"),
+			[]traces.Job{job(1, "a"), job(1, "a"), job(1, "b"), job(1, "c"), job(1, "d"), job(1, "e")},
+			[]string{"2 ask for GPU type a, and it has v100", "2 ask for other GPU types",
+				"1 asks for GPU type b, and it has v100", "1 asks for GPU type c, and it has v100"}},
+		"escapes": {typed("v100"), []traces.Job{job(1, "\x1b[2J")},
+			[]string{"1 asks for GPU type \ufffd[2J, and it has v100"}},
+		"enough not": {typed("a100", "v100"), []traces.Job{job(9, "a100"), needs(1000, 1, job(1)), needs(1, 9999, job(0))},
+			[]string{"3 ask for more GPUs of a type, or more cores or memory, than its nodes have"}},
+		"no such VC": {divided, []traces.Job{in("test", job(1)), in("test", job(1)), in("", job(1)), in("prod", job(5))},
+			[]string{"2 belong to virtual cluster test, and the cluster has prod, dev",
+				"1 asks for more than the quota of the virtual cluster",
+				"1 belongs to no virtual cluster, or to others, and the cluster has prod, dev"}},
+		"all of them": {typed("a100"), []traces.Job{job(9), job(10), job(1, "A100")},
+			[]string{"2 ask for more than its 8 GPUs",
+				"1 asks for GPU type A100, and it has a100: write gpu_type: A100 in the cluster file, or a100 in the trace, if they are the same"}},
 	} {
 		cl, err := cluster.New(c.spec)
 		if err != nil {

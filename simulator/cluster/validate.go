@@ -36,7 +36,8 @@ func (s *Spec) Validate() error {
 			l.Add(n.Count >= 0, key+".count", n.Count, "1 or more (left out = 1)")
 			l.Add(n.GPUs >= 0 && n.GPUs <= 1024, key+".gpus", n.GPUs, "0 to 1024")
 			l.Add(n.CPUs >= 0 && n.CPUs <= maxCPUs, key+".cpus", n.CPUs, fmt.Sprintf("0 to %d cores, 0 = not limited", maxCPUs))
-			l.Add(n.MemGB >= 0 && n.MemGB <= maxMemGB, key+".mem_gb", n.MemGB, fmt.Sprintf("0 to %d GiB, 0 = not limited", maxMemGB))
+			l.Add(n.MemGB >= 0 && n.MemGB <= maxMemGB, key+".mem_gb", n.MemGB,
+				fmt.Sprintf("0 to %d GiB, 0 = not limited", maxMemGB))
 			l.Add(n.GPUMemGB >= 0 && n.GPUMemGB <= maxMemGB, key+".gpu_mem_gb", n.GPUMemGB, "GiB, 0 = not stated")
 			checkLink(&l, key+".link", n.Link)
 			checkLink(&l, key+".nic", n.NIC)
@@ -97,13 +98,16 @@ func (s *Spec) checkVCs(l *fault.List, nodes int) {
 		} else {
 			first[v.Name] = i
 		}
-		l.Add(v.Quota >= 0 && v.Quota <= maxGPUs, key+".quota", v.Quota, fmt.Sprintf("0 to %d GPUs, 0 = not limited", maxGPUs))
-		l.Add(v.Nodes == 0 || v.Quota == 0, key+".quota", v.Quota, "none beside nodes: a virtual cluster has nodes of its own or a quota")
+		l.Add(v.Quota >= 0 && v.Quota <= maxGPUs, key+".quota", v.Quota,
+			fmt.Sprintf("0 to %d GPUs, 0 = not limited", maxGPUs))
+		l.Add(v.Nodes == 0 || v.Quota == 0, key+".quota", v.Quota,
+			"none beside nodes: a virtual cluster has nodes of its own or a quota")
 		switch {
 		case s.Pool > 0:
 			l.Add(v.Nodes == 0, key+".nodes", v.Nodes, "none: a counter has no nodes; a quota does it")
 		case v.Nodes < 0 || v.Nodes > nodes-owned:
-			l.Add(false, key+".nodes", v.Nodes, fmt.Sprintf("0 to %d: of %d nodes, the virtual clusters before it own %d", nodes-owned, nodes, owned))
+			l.Add(false, key+".nodes", v.Nodes,
+				fmt.Sprintf("0 to %d: of %d nodes, the virtual clusters before it own %d", nodes-owned, nodes, owned))
 			owned, wrong = owned+max(0, min(v.Nodes, nodes-owned)), true
 		default:
 			owned += v.Nodes

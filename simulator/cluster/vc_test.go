@@ -77,7 +77,8 @@ func TestQuotaBoundsWhatIsHeldTogether(t *testing.T) {
 	if c.VCRoom(3) != 1000 || c.Fits(&two) || c.Room(4, &two) != 1 || c.VCFree(3) != 4 {
 		t.Errorf("quota left %d, fits %v, room %d, free %d", c.VCRoom(3), c.Fits(&two), c.Room(4, &two), c.VCFree(3))
 	}
-	if err := c.Allocate(&two, []cluster.GPU{8, 9}); !errors.Is(err, cluster.ErrNoCapacity) || !strings.Contains(err.Error(), `quota of virtual cluster "c" has 1000 left`) {
+	if err := c.Allocate(&two, []cluster.GPU{8, 9}); !errors.Is(err, cluster.ErrNoCapacity) ||
+		!strings.Contains(err.Error(), `quota of virtual cluster "c" has 1000 left`) {
 		t.Errorf("got %v", err)
 	}
 	for range 2 {
@@ -95,7 +96,8 @@ func TestQuotaBoundsWhatIsHeldTogether(t *testing.T) {
 	if c.VCRoom(3) != 2000 || !c.Fits(&two) {
 		t.Errorf("quota left %d after a release", c.VCRoom(3))
 	}
-	if err := c.Allocate(&two, []cluster.GPU{4, 5}); !errors.Is(err, cluster.ErrNoCapacity) || !strings.Contains(err.Error(), `node 2 is not for jobs of virtual cluster "c"`) {
+	if err := c.Allocate(&two, []cluster.GPU{4, 5}); !errors.Is(err, cluster.ErrNoCapacity) ||
+		!strings.Contains(err.Error(), `node 2 is not for jobs of virtual cluster "c"`) {
 		t.Errorf("got %v", err)
 	}
 	c.Reset()
@@ -131,7 +133,8 @@ func TestFaultsOfVirtualClusters(t *testing.T) {
 	}{
 		"names": {cluster.Spec{Racks: racks, VCs: []cluster.VCSpec{{Name: "a"}, {}, {Name: "a"}}},
 			[]string{"vcs[1].name", "vcs[2].name"}},
-		"more nodes than there are": {cluster.Spec{Racks: racks, VCs: []cluster.VCSpec{{Name: "a", Nodes: 3}, {Name: "b", Nodes: 2}}},
+		"more nodes than there are": {cluster.Spec{Racks: racks,
+			VCs: []cluster.VCSpec{{Name: "a", Nodes: 3}, {Name: "b", Nodes: 2}}},
 			[]string{"vcs[1].nodes"}},
 		"none left": {cluster.Spec{Racks: racks, VCs: []cluster.VCSpec{{Name: "a", Nodes: 4}, {Name: "b", Quota: 2}}},
 			[]string{"vcs[1].nodes"}},
@@ -139,7 +142,9 @@ func TestFaultsOfVirtualClusters(t *testing.T) {
 			[]string{"vcs[0].quota"}},
 		"negative": {cluster.Spec{Racks: racks, VCs: []cluster.VCSpec{{Name: "a", Nodes: -1}, {Name: "b", Quota: -1}}},
 			[]string{"vcs[0].nodes", "vcs[1].quota"}},
-		"huge": {cluster.Spec{Racks: racks, VCs: []cluster.VCSpec{{Name: "a", Nodes: math.MaxInt}, {Name: "b", Nodes: math.MaxInt}, {Name: "c", Quota: math.MaxInt}}},
+		"huge": {cluster.Spec{Racks: racks,
+			VCs: []cluster.VCSpec{{Name: "a", Nodes: math.MaxInt}, {Name: "b", Nodes: math.MaxInt},
+				{Name: "c", Quota: math.MaxInt}}},
 			[]string{"vcs[0].nodes", "vcs[1].nodes", "vcs[2].quota"}},
 		"nodes of a counter": {cluster.Spec{Pool: 4, VCs: []cluster.VCSpec{{Name: "a", Nodes: 1}}},
 			[]string{"vcs[0].nodes"}},
@@ -153,7 +158,8 @@ func TestFaultsOfVirtualClusters(t *testing.T) {
 		}
 	}
 	s := cluster.Spec{Racks: racks, VCs: []cluster.VCSpec{{Name: "a", Nodes: 3}, {Name: "b", Nodes: 2}}}
-	if err := s.Validate(); err == nil || err.Error() != "vcs[1].nodes: got 2, want 0 to 1: of 4 nodes, the virtual clusters before it own 3" {
+	if err := s.Validate(); err == nil || err.Error() !=
+		"vcs[1].nodes: got 2, want 0 to 1: of 4 nodes, the virtual clusters before it own 3" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -37,7 +37,8 @@ func NewEvaluator(q *Problem, order []int32) *Evaluator {
 	}
 	n := q.n
 	e := &Evaluator{
-		q: q, order: slices.Clone(order), pos: make([]int32, n), proc: make([]int32, n), start: make([]float64, n), finish: make([]float64, n),
+		q: q, order: slices.Clone(order), pos: make([]int32,
+			n), proc: make([]int32, n), start: make([]float64, n), finish: make([]float64, n),
 		avail: make([]float64, q.m), prev: make([]int32, n), next: make([]int32, n), tail: make([]int32, q.m),
 		dirty: make([]uint64, (n+blockLen-1)/blockLen), blocks: make([]float64, (n+blockLen-1)/blockLen),
 	}

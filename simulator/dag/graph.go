@@ -86,7 +86,8 @@ func NewGraph(name string, tasks []Task, edges []Edge) (*Graph, error) {
 			return nil, fmt.Errorf("edges[%d]: from task %d to %d, want indices from 0 to %d", k, e.From, e.To, n-1)
 		}
 		if !(e.Bytes >= 0) || math.IsInf(e.Bytes, 0) {
-			return nil, fmt.Errorf("edges[%d] (%s to %s): got %v bytes, want 0 or more", k, tasks[e.From].ID, tasks[e.To].ID, e.Bytes)
+			return nil, fmt.Errorf("edges[%d] (%s to %s): got %v bytes, want 0 or more", k, tasks[e.From].ID, tasks[e.To].ID,
+				e.Bytes)
 		}
 	}
 	g.succFirst, g.succs = links(int(n), edges, func(e Edge) (int32, Link) { return e.From, Link{e.To, e.Bytes} })
@@ -219,8 +220,8 @@ func (g *Graph) Bytes() float64 {
 }
 
 // WithBytes returns the graph with other bytes on its edges: bytes is called for every edge, in the order of from and
-// then of to, with what the edge carries now, and returns what it carries instead, 0 or more. Tasks and order are shared
-// with g, which does not change.
+// then of to, with what the edge carries now, and returns what it carries instead, 0 or more. Tasks and order are
+// shared with g, which does not change.
 func (g *Graph) WithBytes(bytes func(from, to int32, old float64) float64) *Graph {
 	c := *g
 	c.preds, c.succs = slices.Clone(g.preds), slices.Clone(g.succs)

@@ -21,7 +21,8 @@ func NewPlan(n int) *Plan {
 
 // Clone returns a copy.
 func (p *Plan) Clone() *Plan {
-	return &Plan{Proc: slices.Clone(p.Proc), Start: slices.Clone(p.Start), Finish: slices.Clone(p.Finish), Makespan: p.Makespan}
+	return &Plan{Proc: slices.Clone(p.Proc), Start: slices.Clone(p.Start), Finish: slices.Clone(p.Finish),
+		Makespan: p.Makespan}
 }
 
 // CopyFrom makes p equal to src, which must have as many tasks.
@@ -70,7 +71,8 @@ func Check(q *Problem, p *Plan, transfers bool) error {
 				arrival += e.Bytes / q.Platform.Bandwidth(int(h), int(g))
 			}
 			if p.Start[i] < arrival-eps {
-				return fmt.Errorf("dag: task %s starts at %v, before what %s sends arrives at %v", id(i), p.Start[i], id(e.Task), arrival)
+				return fmt.Errorf("dag: task %s starts at %v, before what %s sends arrives at %v", id(i), p.Start[i], id(e.Task),
+					arrival)
 			}
 		}
 	}
@@ -79,12 +81,14 @@ func Check(q *Problem, p *Plan, transfers bool) error {
 		by[i] = int32(i)
 	}
 	slices.SortFunc(by, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(p.Proc[a], p.Proc[b]), cmp.Compare(p.Start[a], p.Start[b]), cmp.Compare(p.Finish[a], p.Finish[b]))
+		return cmp.Or(cmp.Compare(p.Proc[a], p.Proc[b]), cmp.Compare(p.Start[a], p.Start[b]),
+			cmp.Compare(p.Finish[a], p.Finish[b]))
 	})
 	for k := 1; k < n; k++ {
 		a, b := by[k-1], by[k]
 		if p.Proc[a] == p.Proc[b] && p.Start[b] < p.Finish[a]-eps {
-			return fmt.Errorf("dag: task %s starts at %v while %s is on its processor until %v", id(b), p.Start[b], id(a), p.Finish[a])
+			return fmt.Errorf("dag: task %s starts at %v while %s is on its processor until %v", id(b), p.Start[b], id(a),
+				p.Finish[a])
 		}
 	}
 	return nil

@@ -61,8 +61,8 @@ func NewLinkedPlatform(procs []Processor, matrix [][]float64) (*Platform, error)
 	return NewPlatformOfRows(procs, func(g int) []float64 { return matrix[g] })
 }
 
-// NewPlatformOfRows is NewLinkedPlatform for a matrix of which only one row at a time exists elsewhere: rowOf returns the
-// bandwidths from sender g and is called once for every sender, in order. The platform copies them.
+// NewPlatformOfRows is NewLinkedPlatform for a matrix of which only one row at a time exists elsewhere: rowOf returns
+// the bandwidths from sender g and is called once for every sender, in order. The platform copies them.
 func NewPlatformOfRows(procs []Processor, rowOf func(g int) []float64) (*Platform, error) {
 	m := len(procs)
 	p := &Platform{procs: procs, row: m}
@@ -81,9 +81,11 @@ func NewPlatformOfRows(procs []Processor, rowOf func(g int) []float64) (*Platfor
 			case g == h:
 				b = math.Inf(1)
 			case math.IsNaN(b):
-				return nil, fmt.Errorf("bandwidth[%d][%d]: none is given from processor %s to %s, want a number above 0", g, h, procs[g].ID, procs[h].ID)
+				return nil, fmt.Errorf("bandwidth[%d][%d]: none is given from processor %s to %s, want a number above 0", g, h,
+					procs[g].ID, procs[h].ID)
 			case !(b > 0) || math.IsInf(b, 0):
-				return nil, fmt.Errorf("bandwidth[%d][%d] (processor %s to %s): got %v, want a number above 0", g, h, procs[g].ID, procs[h].ID, b)
+				return nil, fmt.Errorf("bandwidth[%d][%d] (processor %s to %s): got %v, want a number above 0", g, h, procs[g].ID,
+					procs[h].ID, b)
 			}
 			p.matrix[g*m+h] = b
 			if g != h {
@@ -94,9 +96,9 @@ func NewPlatformOfRows(procs []Processor, rowOf func(g int) []float64) (*Platfor
 	return p, nil
 }
 
-// NewTieredPlatform returns a platform whose bandwidths depend only on the smallest group that two processors share. Sizes
-// grow from tier to tier, each a multiple of the one before, and the last tier holds all processors. It equals the linked
-// platform with the same bandwidths, but takes no memory for pairs.
+// NewTieredPlatform returns a platform whose bandwidths depend only on the smallest group that two processors share.
+// Sizes grow from tier to tier, each a multiple of the one before, and the last tier holds all processors. It equals
+// the linked platform with the same bandwidths, but takes no memory for pairs.
 func NewTieredPlatform(procs []Processor, tiers []Tier) (*Platform, error) {
 	m := len(procs)
 	p := &Platform{procs: procs, row: m, tiers: slices.Clone(tiers)}
@@ -215,9 +217,11 @@ type RankMean string
 
 // The means, over pairs of processors in which the order counts.
 const (
-	Pairs         RankMean = "pairs"          // bytes × mean of 1/bandwidth over all pairs of different processors
-	MeanBandwidth RankMean = "mean-bandwidth" // bytes / mean bandwidth over the same pairs: the literal formula of the 2002 paper
-	SelfPairs     RankMean = "self-pairs"     // bytes × mean of 1/bandwidth where pairs of a processor with itself count as 0
+	Pairs RankMean = "pairs" // bytes × mean of 1/bandwidth over all pairs of different processors
+	// bytes / mean bandwidth over the same pairs: the literal formula of the 2002 paper
+	MeanBandwidth RankMean = "mean-bandwidth"
+	// bytes × mean of 1/bandwidth where pairs of a processor with itself count as 0
+	SelfPairs RankMean = "self-pairs"
 )
 
 // RankMeans returns the names of all rules; the first is the default.

@@ -25,8 +25,9 @@ const maxPairs = 1 << 28
 func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 	n, m := g.Len(), p.Len()
 	if !p.known() && g.Bytes() > 0 {
-		return nil, fmt.Errorf("bandwidth: none is given, want bytes per second between processors, for edges carry %.6g bytes",
-			g.Bytes())
+		return nil,
+			fmt.Errorf("bandwidth: none is given, want bytes per second between processors, for edges carry %.6g bytes",
+				g.Bytes())
 	}
 	if float64(n)*float64(m) > maxPairs {
 		return nil, fmt.Errorf("%d tasks on %d processors: want at most %d pairs of both", n, m, int(maxPairs))
@@ -36,7 +37,8 @@ func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 	for i := range n {
 		t, row := &g.tasks[i], q.exec[i*m:(i+1)*m]
 		if t.Cost != nil && len(t.Cost) != m {
-			return nil, fmt.Errorf("tasks[%d] (%s): cost: got %d numbers, want one for each of %d processors", i, t.ID, len(t.Cost), m)
+			return nil, fmt.Errorf("tasks[%d] (%s): cost: got %d numbers, want one for each of %d processors", i, t.ID,
+				len(t.Cost), m)
 		}
 		able, most := false, 0.0
 		for k := range m {
@@ -69,7 +71,8 @@ func NewProblem(g *Graph, p *Platform) (*Problem, error) {
 		}
 	}
 	if longest += g.Bytes() / slowest; !(longest < 1e300) {
-		return nil, fmt.Errorf("work, costs and bytes: together they could take %v s, which is more than can be computed with", longest)
+		return nil,
+			fmt.Errorf("work, costs and bytes: together they could take %v s, which is more than can be computed with", longest)
 	}
 	return q, nil
 }
@@ -89,7 +92,8 @@ func unable(t *Task, p *Platform) string {
 			have = append(have, kind)
 		}
 	}
-	return fmt.Sprintf("it runs on %s only, and there are only processors of %s", strings.Join(t.Types, ", "), strings.Join(have, ", "))
+	return fmt.Sprintf("it runs on %s only, and there are only processors of %s", strings.Join(t.Types, ", "),
+		strings.Join(have, ", "))
 }
 
 // Tasks returns the number of tasks.

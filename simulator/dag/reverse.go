@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Reversed returns the problem read from its end: every edge is turned round, and the bandwidth from g to h is that from h to
-// g. A plan of it, read backwards, is a plan of q of the same makespan (Mirrored).
+// Reversed returns the problem read from its end: every edge is turned round, and the bandwidth from g to h is that
+// from h to g. A plan of it, read backwards, is a plan of q of the same makespan (Mirrored).
 func (q *Problem) Reversed() (*Problem, error) {
 	edges := make([]Edge, 0, q.Graph.edges)
 	for i := range int32(q.n) {
@@ -36,8 +36,8 @@ func (q *Problem) Reversed() (*Problem, error) {
 	return &r, nil
 }
 
-// Mirrored returns the plan of q that p, a plan of q.Reversed(), is when read backwards: every task on its processor, in the
-// reversed order of starts, as early as it can then begin. Its makespan is at most p's, but for rounding.
+// Mirrored returns the plan of q that p, a plan of q.Reversed(), is when read backwards: every task on its processor,
+// in the reversed order of starts, as early as it can then begin. Its makespan is at most p's, but for rounding.
 func (q *Problem) Mirrored(p *Plan) *Plan {
 	// Tasks that end last in p begin first and, of those that end together, the ones that take no time.
 	last := make([]int32, q.n)

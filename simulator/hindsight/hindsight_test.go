@@ -105,8 +105,8 @@ func job(id string, submit, work time.Duration, gpus int) traces.Job {
 
 func pool(gpus int) cluster.Spec { return cluster.Spec{Pool: gpus} }
 
-// A long job comes a second before a short one. SJF starts it at once: (100 + 100) / 2. In hindsight it waits until the short one has ended:
-// (1 + 102) / 2.
+// A long job comes a second before a short one. SJF starts it at once: (100 + 100) / 2. In hindsight it waits until the
+// short one has ended: (1 + 102) / 2.
 func TestAJobWaitsForOneThatIsAboutToCome(t *testing.T) {
 	w := newWorld(t, pool(2), []traces.Job{job("long", 0, 100*second, 2), job("short", second, second, 1)})
 	r, l := w.search(hindsight.Config{Tries: 200}, 1)
@@ -174,7 +174,8 @@ func TestHindsightReachesTheOptimum(t *testing.T) {
 		_, jobs := drawn(r, 7)
 		w := newWorld(t, pool(4), jobs)
 		var optimal timeline
-		if err := w.game(t.Context(), w.policy(func(c *schedulers.Config) { c.Order, c.Workload = "exact", jobs }), &optimal); err != nil {
+		if err := w.game(t.Context(), w.policy(func(c *schedulers.Config) { c.Order, c.Workload = "exact", jobs }),
+			&optimal); err != nil {
 			t.Fatal(err)
 		}
 		_, got := w.search(hindsight.Config{Tries: 2000}, k)
@@ -192,7 +193,8 @@ func TestHindsightReachesTheOptimum(t *testing.T) {
 }
 
 func TestHindsightCountsSlowdownsWhereAsked(t *testing.T) {
-	// SJF starts the long job at once, which makes the short one wait 99 s: 1 and 10.9 for the ten seconds that count at least.
+	// SJF starts the long job at once, which makes the short one wait 99 s: 1 and 10.9 for the ten seconds that count at
+	// least.
 	w := newWorld(t, pool(1), []traces.Job{job("long", 0, 100*second, 1), job("short", second, 5*second, 1)})
 	r, _ := w.search(hindsight.Config{Objective: hindsight.BoundedSlowdown, Tries: 200}, 1)
 	if want := (1 + 104.0/10) / 2; r.Base != want {
@@ -212,12 +214,13 @@ func TestASearchCanBeCancelled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	tries := 0
-	_, err = hindsight.New(hindsight.Config{Tries: 1 << 40}, place).Play(ctx, 1, w.sjf(), func(ctx context.Context, sch sim.Scheduler, o sim.Observer) error {
-		if tries++; tries == 100 {
-			cancel()
-		}
-		return w.game(ctx, sch, o)
-	}, &timeline{})
+	_, err = hindsight.New(hindsight.Config{Tries: 1 << 40}, place).Play(ctx, 1, w.sjf(),
+		func(ctx context.Context, sch sim.Scheduler, o sim.Observer) error {
+			if tries++; tries == 100 {
+				cancel()
+			}
+			return w.game(ctx, sch, o)
+		}, &timeline{})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -231,7 +234,8 @@ func BenchmarkTry(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ResetTimer()
-	if _, err := hindsight.New(hindsight.Config{Tries: b.N}, place).Play(b.Context(), 1, w.sjf(), w.game, &timeline{}); err != nil {
+	if _, err := hindsight.New(hindsight.Config{Tries: b.N}, place).Play(b.Context(), 1, w.sjf(), w.game,
+		&timeline{}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -49,7 +49,8 @@ func New(cfg Config, place cluster.Placement) *Search {
 	if cfg.Memory == 0 {
 		cfg.Memory = DefaultMemory
 	}
-	return &Search{cfg: cfg, play: follower{place: place}, record: recorder{objective: cfg.Objective}, late: make([]float64, cfg.Memory)}
+	return &Search{cfg: cfg, play: follower{place: place}, record: recorder{objective: cfg.Objective},
+		late: make([]float64, cfg.Memory)}
 }
 
 // Result is what a search has found.
@@ -58,8 +59,8 @@ type Result struct {
 	At         int     // the try that found it; 0 = none was better than the base
 }
 
-// Play searches for the best schedule of the jobs that game plays, beginning with base's, and plays it before o. Draws follow
-// seed. Jobs that game's run does not finish make a schedule infinitely expensive.
+// Play searches for the best schedule of the jobs that game plays, beginning with base's, and plays it before o. Draws
+// follow seed. Jobs that game's run does not finish make a schedule infinitely expensive.
 func (s *Search) Play(ctx context.Context, seed uint64, base sim.Scheduler, game Game, o sim.Observer) (Result, error) {
 	var r Result
 	rec := &s.record
@@ -75,8 +76,8 @@ func (s *Search) Play(ctx context.Context, seed uint64, base sim.Scheduler, game
 	p := &s.play
 	p.follow(rec)
 
-	// The base's own play may be better than the first schedule, which starts the jobs in the same order but chooses GPUs by
-	// itself and never waits.
+	// The base's own play may be better than the first schedule, which starts the jobs in the same order but chooses GPUs
+	// by itself and never waits.
 	present, err := s.try(ctx, game, math.Inf(1))
 	if err != nil {
 		return r, err

@@ -146,8 +146,8 @@ func (c *Collector) add(v *sim.View, j sim.Job, finish time.Duration) {
 	c.jobs.add(&k)
 }
 
-// solo notes how long the work of k, an elastic job, would take alone on as many GPUs as it held on average, if these are not as many
-// as it asked for.
+// solo notes how long the work of k, an elastic job, would take alone on as many GPUs as it held on average, if these
+// are not as many as it asked for.
 func (c *Collector) solo(k *Job, p *traces.Profile) {
 	held := float64(k.GPUs) * float64(k.Milli) / 1000 * k.Run.Seconds()
 	if held == 0 || math.Abs(k.GPUTime-held) <= 1e-9*held {

@@ -68,7 +68,8 @@ func TestCollectorFollowsEveryJob(t *testing.T) {
 	observe(t, sim.Config{Comm: "none", Horizon: 30 * second}, jobs, s, &c)
 	want := []metrics.Job{
 		{Pos: 0, GPUs: 1, Milli: 1000, Finish: 10 * second, Run: 10 * second, Work: 10 * second, GPUTime: 10, Fairness: 1},
-		{Pos: 1, GPUs: 2, Milli: 1000, Submit: 5 * second, First: 5 * second, Finish: 15 * second, Run: 8 * second, Work: 8 * second, GPUTime: 16,
+		{Pos: 1, GPUs: 2, Milli: 1000, Submit: 5 * second, First: 5 * second, Finish: 15 * second, Run: 8 * second,
+			Work: 8 * second, GPUTime: 16,
 			Fairness: 1.25, Preemptions: 1}, // 1.8 jobs on average, 2·1.8/4 < 1: 10 s instead of 8
 		{Pos: 2, GPUs: 4, Milli: 1000, Submit: 12 * second, First: -1, Finish: -1},
 	}
@@ -111,7 +112,8 @@ func TestCollectorFollowsEveryJob(t *testing.T) {
 // An unfinished job that ran counts up to the end, both its time on GPUs and the work it has done.
 func TestCutOffWhileRunning(t *testing.T) {
 	var c metrics.Collector
-	observe(t, sim.Config{Comm: "none", Horizon: 30 * second}, []traces.Job{job(0, 100, 4)}, script{0: {{Op: sim.StartJob}}}, &c)
+	observe(t, sim.Config{Comm: "none", Horizon: 30 * second}, []traces.Job{job(0, 100, 4)},
+		script{0: {{Op: sim.StartJob}}}, &c)
 	if got := all(&c)[0]; got.Finish != -1 || got.Run != 30*second || got.Work != 30*second {
 		t.Errorf("%+v", got)
 	}
@@ -133,7 +135,8 @@ func TestKeepLeavesJobsOut(t *testing.T) {
 // to 6 each node has one GPU in use: 2 of 2. From 6 to 10 the first node is full, the second idle: 0 of 2. Then
 // nothing is in use.
 func TestFragmentation(t *testing.T) {
-	m, err := sim.New(sim.DefaultConfig(), cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}})
+	m, err := sim.New(sim.DefaultConfig(),
+		cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 // Two nodes of two GPUs. From 0 to 4 a gang has one GPU of each: 2 of 2 free GPUs are on nodes in use. From 4 to 8 it
 // has the first node: 0 of 2. From 8 to 10 it has one GPU, after shrinking: 1 of 3. Then nothing is in use.
 func TestFragmentationFollowsMoves(t *testing.T) {
-	m, err := sim.New(sim.DefaultConfig(), cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}})
+	m, err := sim.New(sim.DefaultConfig(),
+		cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,8 @@ func TestFragmentationFollowsMoves(t *testing.T) {
 // it spends on GPUs to restart, to start or to communicate makes it worse, never better.
 func TestOverheadNeverImprovesBoundedSlowdown(t *testing.T) {
 	two := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}}
-	old := cluster.Spec{Speeds: map[string]float64{"old": .5}, Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2, GPUType: "old"}}}}}
+	old := cluster.Spec{Speeds: map[string]float64{"old": .5},
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2, GPUType: "old"}}}}}
 	at, err := cluster.New(two)
 	if err != nil {
 		t.Fatal(err)

@@ -39,9 +39,10 @@ type Summary struct {
 	Utilization float64 `json:"gpu_utilization"`
 	// Effective is work done × GPUs / (GPUs × makespan): utilisation weighted by rate.
 	Effective float64 `json:"effective_utilization"`
-	// Communication is 1 − the mean over finished jobs of the time that the work would take alone at speed 1 on as many GPUs
-	// as the job held / the time on GPUs, 0 at rate 1; the cost of restarts and slow GPUs counts too. A job that fast GPUs
-	// finish sooner than that counts as 0. For a job whose number of GPUs changed, it is the mean number that it held.
+	// Communication is 1 − the mean over finished jobs of the time that the work would take alone at speed 1 on as many
+	// GPUs as the job held / the time on GPUs, 0 at rate 1; the cost of restarts and slow GPUs counts too. A job that fast
+	// GPUs finish sooner than that counts as 0. For a job whose number of GPUs changed, it is the mean number that it
+	// held.
 	Communication float64 `json:"communication_share"`
 	Preemptions   int     `json:"preemptions"`
 	Migrations    int     `json:"migrations"`
@@ -100,8 +101,8 @@ func Summarize(jobs []Job, gpus int, end time.Duration) Summary {
 	}, len(jobs), gpus, end, nil)
 }
 
-// summarize iterates over the jobs once for each metric, with one column in memory at a time. alone has, by position, the time that the
-// work of a job would take alone on as many GPUs as it held, where that is not the job's work.
+// summarize iterates over the jobs once for each metric, with one column in memory at a time. alone has, by position,
+// the time that the work of a job would take alone on as many GPUs as it held, where that is not the job's work.
 func summarize(jobs iter.Seq[*Job], most, gpus int, end time.Duration, alone map[int32]time.Duration) Summary {
 	var s Summary
 	var alloc, done float64

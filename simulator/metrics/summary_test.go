@@ -15,8 +15,9 @@ import (
 const second = time.Second
 
 func done(pos int, submit, first, finish, run, work time.Duration, gpus int) metrics.Job {
-	return metrics.Job{Pos: int32(pos), GPUs: int32(gpus), Milli: 1000, Submit: submit * second, First: first * second, Finish: finish * second,
-		Run: run * second, Work: work * second, GPUTime: float64(gpus) * (run * second).Seconds()}
+	return metrics.Job{Pos: int32(pos), GPUs: int32(gpus), Milli: 1000, Submit: submit * second, First: first * second,
+		Finish: finish * second,
+		Run:    run * second, Work: work * second, GPUTime: float64(gpus) * (run * second).Seconds()}
 }
 
 func near(t *testing.T, what string, got, want float64) {
@@ -34,7 +35,8 @@ func near(t *testing.T, what string, got, want float64) {
 //	C    3      3     7      4   4    2      4    0     0           1         1 (4/10 < 1)
 //	D    5      20    45     20  16   1      40   20    15          2.5       2.5 (overheads do not count)
 func TestSummaryByHand(t *testing.T) {
-	jobs := []metrics.Job{done(2, 3, 3, 7, 4, 4, 2), done(0, 0, 0, 10, 10, 10, 2), done(1, 2, 10, 15, 5, 5, 4), done(3, 5, 20, 45, 20, 16, 1)}
+	jobs := []metrics.Job{done(2, 3, 3, 7, 4, 4, 2), done(0, 0, 0, 10, 10, 10, 2), done(1, 2, 10, 15, 5, 5, 4),
+		done(3, 5, 20, 45, 20, 16, 1)}
 	jobs[3].Preemptions = 1
 	s := metrics.Summarize(jobs, 4, 45*second)
 	if s.Finished != 4 || s.Unfinished != 0 || s.Preemptions != 1 {
@@ -83,12 +85,14 @@ func TestNothingFinished(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 	one := []metrics.Job{{Finish: -1, First: -1, GPUs: 1, Milli: 1000}}
-	if s := metrics.Summarize(one, 4, 0); s.Unfinished != 1 || s.JCT != (metrics.Quantiles{}) || s.Utilization != 0 || math.IsNaN(s.Communication) {
+	if s := metrics.Summarize(one, 4, 0); s.Unfinished != 1 || s.JCT != (metrics.Quantiles{}) || s.Utilization != 0 ||
+		math.IsNaN(s.Communication) {
 		t.Errorf("got %+v", s)
 	}
 	// A job that starts and ends at once gives no span to divide by.
 	zero := []metrics.Job{done(0, 5, 5, 5, 0, 0, 1)}
-	if s := metrics.Summarize(zero, 1, 5*second); s.Finished != 1 || s.Makespan != 0 || s.BoundedSlowdown.Max != 1 || s.Slowdown.Max != 0 {
+	if s := metrics.Summarize(zero, 1, 5*second); s.Finished != 1 || s.Makespan != 0 || s.BoundedSlowdown.Max != 1 ||
+		s.Slowdown.Max != 0 {
 		t.Errorf("got %+v", s)
 	}
 }

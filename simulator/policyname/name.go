@@ -5,8 +5,8 @@
 //	PLANNER                                             over a whole instance at once
 //	DIR, FILE.onnx                                      a run folder or checkpoint, a model
 //
-// It is the only package that takes such a name apart. It has no list of orders, rules and planners: each place in which policies
-// play describes in a Resolver which of them it has.
+// It is the only package that takes such a name apart. It has no list of orders, rules and planners: each place in
+// which policies play describes in a Resolver which of them it has.
 package policyname
 
 import (
@@ -18,7 +18,8 @@ import (
 // Kind is what a policy decides over.
 type Kind uint8
 
-// The kinds of policies. Parse never returns Planner, which is spelled as an order is: a Resolver that has planners does.
+// The kinds of policies. Parse never returns Planner, which is spelled as an order is: a Resolver that has planners
+// does.
 const (
 	Queue   Kind = iota // an order or another policy over the whole queue
 	Rule                // acts through the actions of an environment
@@ -92,7 +93,9 @@ func Parse(text string) (Name, error) {
 		case n.Backfill == "" && slices.Contains(Backfills(), part):
 			n.Backfill = part
 		default:
-			return Name{}, fmt.Errorf("%q is unknown; use an order, then +strict, +skip or +commit, then +easy or +conservative, where needed", text)
+			return Name{},
+				fmt.Errorf("%q is unknown; use an order, then +strict, +skip or +commit, then +easy or +conservative, where needed",
+					text)
 		}
 	}
 	return n, nil

@@ -41,9 +41,11 @@ func TestParseTakesNamesApart(t *testing.T) {
 func TestParseRefusesWhatNoPolicyIsCalled(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "names no policy", "rollout:": "names no policy", "@slots": "names no policy", "+skip": "names no policy",
-		"sjf+": "an order, then +strict", "sjf+never": "an order, then +strict", "sjf+easy+skip": "an order, then +strict", "sjf+skip+skip": "an order, then +strict",
-		"rollout:rollout:sjf": "looks ahead twice", "rollout:hindsight:sjf": "looks ahead twice", "hindsight:rollout:sjf@slots": "looks ahead twice",
-		"sjf+skip@slots": "neither admission nor back-filling",
+		"sjf+": "an order, then +strict", "sjf+never": "an order, then +strict", "sjf+easy+skip": "an order, then +strict",
+		"sjf+skip+skip":       "an order, then +strict",
+		"rollout:rollout:sjf": "looks ahead twice", "rollout:hindsight:sjf": "looks ahead twice",
+		"hindsight:rollout:sjf@slots": "looks ahead twice",
+		"sjf+skip@slots":              "neither admission nor back-filling",
 	} {
 		if n, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is %+v (%v), want %s", text, n, err, want)
@@ -54,7 +56,8 @@ func TestParseRefusesWhatNoPolicyIsCalled(t *testing.T) {
 // Every name with parts that exist is read back as it was written.
 func TestNamesComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		want := Name{Base: rapid.StringMatching(`[a-z][a-z0-9-]{0,8}`).Draw(t, "base"), Ahead: rapid.SampledFrom([]Ahead{None, Rollout, Hindsight}).Draw(t, "ahead")}
+		want := Name{Base: rapid.StringMatching(`[a-z][a-z0-9-]{0,8}`).Draw(t, "base"),
+			Ahead: rapid.SampledFrom([]Ahead{None, Rollout, Hindsight}).Draw(t, "ahead")}
 		if rapid.Bool().Draw(t, "rule") {
 			want.Kind = Rule
 		} else {
@@ -72,7 +75,8 @@ func TestNamesComeBack(t *testing.T) {
 
 // Whatever is accepted is written as it was read.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"", "sjf+skip", "rollout:sjf@slots", "hindsight:fifo+strict+easy", "a/b", "x.onnx", "sjf+none", "@slots@slots", "rollout:rollout:x", "+", ":"} {
+	for _, text := range []string{"", "sjf+skip", "rollout:sjf@slots", "hindsight:fifo+strict+easy", "a/b", "x.onnx",
+		"sjf+none", "@slots@slots", "rollout:rollout:x", "+", ":"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

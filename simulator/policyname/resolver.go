@@ -123,8 +123,9 @@ func (r *Resolver) Forms() string {
 	return strings.Join(forms, "")
 }
 
-// Complete returns the names that begin with word and can play here: orders alone and with one part, all their parts where word
-// has a +, and policies that look ahead where word begins so. Rules are also those that other settings would allow.
+// Complete returns the names that begin with word and can play here: orders alone and with one part, all their parts
+// where word has a +, and policies that look ahead where word begins so. Rules are also those that other settings would
+// allow.
 func (r *Resolver) Complete(word string) []string {
 	ahead, base := cutAhead(word)
 	if !slices.Contains(r.Ahead, ahead) {

@@ -10,7 +10,8 @@ import (
 // place has the orders fifo, sjf and las, of which las never waits for the first in line.
 func place() *Resolver {
 	return &Resolver{
-		Orders: []string{"fifo", "sjf", "las"}, Rules: []string{"random", "sjf"}, Planners: []string{"heft", "cpop"}, Ahead: []Ahead{Rollout},
+		Orders: []string{"fifo", "sjf", "las"}, Rules: []string{"random", "sjf"}, Planners: []string{"heft", "cpop"},
+		Ahead:  []Ahead{Rollout},
 		Folder: func(path string) bool { return path == "mine" },
 		Check: func(n Name) error {
 			if n.Base == "las" && n.Admission == "commit" {
@@ -23,7 +24,8 @@ func place() *Resolver {
 
 func TestAPlaceSaysWhatCanPlayThere(t *testing.T) {
 	for text, want := range map[string]Name{
-		"mine": {Kind: Folder, Base: "mine"}, "heft": {Kind: Planner, Base: "heft"}, "sjf": {Base: "sjf"}, "sjf@slots": {Kind: Rule, Base: "sjf"},
+		"mine": {Kind: Folder, Base: "mine"}, "heft": {Kind: Planner, Base: "heft"}, "sjf": {Base: "sjf"},
+		"sjf@slots":        {Kind: Rule, Base: "sjf"},
 		"rollout:las+skip": {Ahead: Rollout, Base: "las", Admission: "skip"},
 	} {
 		if n, err := place().Resolve(text); err != nil || n != want {
@@ -53,8 +55,10 @@ func TestAPlaceSaysWhatCanPlayThere(t *testing.T) {
 			t.Errorf("%s is %+v (%v), want %s", text, n, err, want)
 		}
 	}
-	for _, r := range []*Resolver{{Planners: []string{"random"}}, {Orders: []string{"sjf", "random"}}} { // neither has rules
-		if n, err := r.Resolve("sjf@slots"); err == nil || !strings.Contains(err.Error(), `policy "sjf@slots" is unknown; use one of `) {
+	// neither has rules
+	for _, r := range []*Resolver{{Planners: []string{"random"}}, {Orders: []string{"sjf", "random"}}} {
+		if n, err := r.Resolve("sjf@slots"); err == nil ||
+			!strings.Contains(err.Error(), `policy "sjf@slots" is unknown; use one of `) {
 			t.Errorf("without rules sjf@slots is %+v (%v)", n, err)
 		}
 	}
@@ -81,7 +85,8 @@ func TestWhatIsOfferedCanPlay(t *testing.T) {
 			t.Errorf("%q: %v is offered", word, got)
 		}
 		for i, w := range got {
-			if _, err := place().Resolve(w); err != nil && w != Rollout.String() || slices.Contains(got[:i], w) || !strings.HasPrefix(w, word) {
+			if _, err := place().Resolve(w); err != nil && w != Rollout.String() || slices.Contains(got[:i], w) ||
+				!strings.HasPrefix(w, word) {
 				t.Errorf("%q: %s is offered: %v", word, w, err)
 			}
 		}

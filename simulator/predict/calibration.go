@@ -6,10 +6,11 @@ import (
 	"clustergym/internal/snap"
 )
 
-// Calibration moves quantiles so that the right share of the jobs outlives them. Run times change with time, so the next
-// one lies outside the quantiles of the last ones more often than it should. Each quantile but the median therefore has a
-// factor: a job that outlives the quantile of level p raises it by the share step·p, another lowers it by step·(1−p), so
-// that in the long run a share 1−p outlives it (adaptive conformal inference: Gibbs and Candès, NeurIPS 2021).
+// Calibration moves quantiles so that the right share of the jobs outlives them. Run times change with time, so the
+// next one lies outside the quantiles of the last ones more often than it should. Each quantile but the median
+// therefore has a factor: a job that outlives the quantile of level p raises it by the share step·p, another lowers it
+// by step·(1−p), so that in the long run a share 1−p outlives it (adaptive conformal inference: Gibbs and Candès,
+// NeurIPS 2021).
 type Calibration struct{ factor [Quantiles]float64 }
 
 const (

@@ -14,9 +14,9 @@ func Certain(d time.Duration) Forecast {
 	return f
 }
 
-// Draw returns the run time that a share u, from 0 to below 1, of the jobs that have run for ran do not outlive. With u drawn
-// evenly it is a sample of the run time of such a job. It is always more than ran. Where run times beyond ran are not
-// expected, as with equal quantiles, half of such jobs run for twice as long, and one in n for n times as long.
+// Draw returns the run time that a share u, from 0 to below 1, of the jobs that have run for ran do not outlive. With u
+// drawn evenly it is a sample of the run time of such a job. It is always more than ran. Where run times beyond ran are
+// not expected, as with equal quantiles, half of such jobs run for twice as long, and one in n for n times as long.
 func (f *Forecast) Draw(u float64, ran time.Duration) time.Duration {
 	if f.Q[0] == f.Q[Quantiles-1] && ran < f.Q[0] {
 		return f.Q[0] // certain

@@ -27,7 +27,8 @@ func drawnForecast(r *rand.Rand) predict.Forecast {
 // Of many draws, given an age, the share that a forecast expects exceeds each of the quantiles above the age.
 func TestDrawsHaveTheQuantilesOfTheForecast(t *testing.T) {
 	r := rand.New(rand.NewPCG(testseed.Or(1), 41))
-	f := predict.Forecast{Q: [predict.Quantiles]time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour}, Seen: 9}
+	f := predict.Forecast{Q: [predict.Quantiles]time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, time.Hour,
+		6 * time.Hour}, Seen: 9}
 	for _, ran := range []time.Duration{0, 5 * time.Second, time.Minute, 20 * time.Minute, 7 * time.Hour} {
 		const n = 20000
 		var over [predict.Quantiles]int
@@ -82,7 +83,8 @@ func TestACertainForecastDrawsWhatIsKnown(t *testing.T) {
 		}
 	}
 	// A job that has outlived what was certain: half of such jobs run for twice as long.
-	if f := predict.Certain(time.Hour); f.Draw(0.5, 3*time.Hour) != 6*time.Hour || f.Draw(0.9, 3*time.Hour).Round(time.Second) != 30*time.Hour {
+	if f := predict.Certain(time.Hour); f.Draw(0.5, 3*time.Hour) != 6*time.Hour ||
+		f.Draw(0.9, 3*time.Hour).Round(time.Second) != 30*time.Hour {
 		t.Errorf("after 3 h: %v, %v", f.Draw(0.5, 3*time.Hour), f.Draw(0.9, 3*time.Hour))
 	}
 	if f := predict.Certain(0); f.Median() != 1 {

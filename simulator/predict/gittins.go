@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// pareto returns the exponent of the tail above the last quantile: that of the Pareto distribution through the last two, at
-// most 20. With a greater one, as of equal quantiles, no job would outlive the last quantile, and nothing could be said of
-// one that does.
+// pareto returns the exponent of the tail above the last quantile: that of the Pareto distribution through the last
+// two, at most 20. With a greater one, as of equal quantiles, no job would outlive the last quantile, and nothing could
+// be said of one that does.
 func (f *Forecast) pareto() float64 {
 	const last = Quantiles - 1
 	x := math.Log((1-Levels[last-1])/(1-Levels[last])) / math.Log(float64(f.Q[last])/float64(f.Q[last-1]))
 	return min(x, 20) // equal quantiles give +Inf
 }
 
-// Outlive returns the share of such jobs that run for longer than t: the inverse of Quantile, except that the share falls
-// slowly above nearly equal last quantiles.
+// Outlive returns the share of such jobs that run for longer than t: the inverse of Quantile, except that the share
+// falls slowly above nearly equal last quantiles.
 func (f *Forecast) Outlive(t time.Duration) float64 {
 	const last = Quantiles - 1
 	switch {
@@ -37,8 +37,8 @@ func (f *Forecast) Outlive(t time.Duration) float64 {
 //	max over d of P(S − ran ≤ d | S > ran) / E[min(S − ran, d) | S > ran],
 //
 // in 1/ns: the best chance to finish for the time that is spent on it (Gittins, 1979; Scully, Harchol-Balter and
-// Scheller-Wolf, POMACS 2018). d goes over the quantiles above ran and one in the tail, between which the distribution is
-// taken to be uniform.
+// Scheller-Wolf, POMACS 2018). d goes over the quantiles above ran and one in the tail, between which the distribution
+// is taken to be uniform.
 func (f *Forecast) Gittins(ran time.Duration) float64 {
 	alive := f.Outlive(ran)
 	if !(alive > 0) {

@@ -43,8 +43,8 @@ func TestTheTimeLeftIsConditional(t *testing.T) {
 	}
 }
 
-// A job that has not run has the forecast's quantiles left. The time left ascends and is at least 1 ns, also where nothing
-// is expected to last so long.
+// A job that has not run has the forecast's quantiles left. The time left ascends and is at least 1 ns, also where
+// nothing is expected to last so long.
 func TestTheTimeLeftIsAlwaysSome(t *testing.T) {
 	seed := testseed.Or(6)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -59,7 +59,8 @@ func TestTheTimeLeftIsAlwaysSome(t *testing.T) {
 		if f.Left(0, &left); left != f.Q {
 			t.Fatalf("seed %d: %v are left of %v", seed, left, f.Q)
 		}
-		for _, ran := range []time.Duration{1, f.Q[0], f.Q[4], 2 * f.Q[4], time.Duration(r.Int64N(int64(traces.MaxTime))), traces.MaxTime} {
+		for _, ran := range []time.Duration{1, f.Q[0], f.Q[4], 2 * f.Q[4], time.Duration(r.Int64N(int64(traces.MaxTime))),
+			traces.MaxTime} {
 			f.Left(ran, &left)
 			least := time.Duration(1)
 			for _, x := range left {

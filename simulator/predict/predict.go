@@ -34,8 +34,8 @@ type Forecast struct {
 }
 
 // Predictor forecasts the run times of the jobs of one run. Jobs are known by small numbers, which are used again after
-// a job has left. It is not safe for concurrent use, depends on nothing but its calls, and allocates nothing once it has
-// seen as many jobs, users and groups at a time as it will.
+// a job has left. It is not safe for concurrent use, depends on nothing but its calls, and allocates nothing once it
+// has seen as many jobs, users and groups at a time as it will.
 type Predictor interface {
 	// Reset begins a run whose clock shows 0 when the clock of the archive shows origin. What was learned in an earlier
 	// run is forgotten.
@@ -52,16 +52,16 @@ type Predictor interface {
 	Dropped(now time.Duration, number int)
 	// AppendSnapshot appends what has been learned in the run to dst and returns the longer slice.
 	AppendSnapshot(dst []byte) []byte
-	// RestoreSnapshot continues from src, a snapshot of a predictor made by the same Maker in a run of the same origin. src
-	// may be hostile: after an error nothing has changed.
+	// RestoreSnapshot continues from src, a snapshot of a predictor made by the same Maker in a run of the same origin.
+	// src may be hostile: after an error nothing has changed.
 	RestoreSnapshot(src []byte) error
 }
 
 // Renewer is an ability that predictors may have.
 type Renewer interface {
-	// Renew returns what Predict would say at this time of the job of this number, which is in the system: since its submit
-	// others may have ended or gone on for long. That it runs itself does not count. Nothing changes, and how the forecast turns
-	// out is learned from the one of its submit alone.
+	// Renew returns what Predict would say at this time of the job of this number, which is in the system: since its
+	// submit others may have ended or gone on for long. That it runs itself does not count. Nothing changes, and how the
+	// forecast turns out is learned from the one of its submit alone.
 	Renew(now time.Duration, number int, job *traces.Job) Forecast
 }
 

@@ -40,7 +40,8 @@ func distinct(f *predict.Forecast) bool {
 
 // Whatever numbers a predictor computes, its forecast is ascending and within the bounds of a run time.
 func TestAnyNumbersGiveAValidForecast(t *testing.T) {
-	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, -1, 0.5, 1, 1e9, 1e18, 1e300, traces.MaxTime, math.MaxInt64, math.Copysign(0, -1)}
+	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, -1, 0.5, 1, 1e9, 1e18, 1e300, traces.MaxTime, math.MaxInt64,
+		math.Copysign(0, -1)}
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 20_000 {
 		var q [predict.Quantiles]float64
@@ -141,7 +142,8 @@ func TestOutliveIsTheInverseOfQuantile(t *testing.T) {
 	}
 }
 
-// What is expected of a job is more than it has run for, never shrinks with its age, and follows the quantiles 1/2, 3/4, 7/8 …
+// What is expected of a job is more than it has run for, never shrinks with its age, and follows the quantiles 1/2,
+// 3/4, 7/8 …
 func TestOutlivingGrowsWithAge(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for range 5000 {
@@ -167,7 +169,8 @@ func TestOutlivingGrowsWithAge(t *testing.T) {
 			t.Errorf("equal quantiles of 7: after %d %d is expected, want %d", ran, got, want)
 		}
 	}
-	huge := predict.Forecast{Q: [predict.Quantiles]time.Duration{traces.MaxTime, traces.MaxTime, traces.MaxTime, traces.MaxTime, traces.MaxTime}}
+	huge := predict.Forecast{Q: [predict.Quantiles]time.Duration{traces.MaxTime, traces.MaxTime, traces.MaxTime,
+		traces.MaxTime, traces.MaxTime}}
 	if x := huge.Outliving(traces.MaxTime); x <= traces.MaxTime {
 		t.Errorf("a job that has run for the longest time is expected to run for %d", x)
 	}
@@ -199,8 +202,8 @@ func TestMeanOfDraws(t *testing.T) {
 	}
 }
 
-// brute is the Gittins index by its definition, on the distribution that is uniform between ran, the quantiles above it and
-// one point of the tail, over a dense grid of times.
+// brute is the Gittins index by its definition, on the distribution that is uniform between ran, the quantiles above it
+// and one point of the tail, over a dense grid of times.
 func brute(f *predict.Forecast, ran time.Duration) float64 {
 	at, left := []float64{float64(ran)}, []float64{math.Max(f.Outlive(ran), math.SmallestNonzeroFloat64)}
 	for i, q := range f.Q {
@@ -209,7 +212,10 @@ func brute(f *predict.Forecast, ran time.Duration) float64 {
 		}
 	}
 	last := at[len(at)-1]
-	at, left = append(at, 2*last), append(left, left[len(left)-1]*f.Outlive(time.Duration(2*max(last, float64(f.Q[4]))))/f.Outlive(time.Duration(max(last, float64(f.Q[4])))))
+	at, left = append(at,
+		2*last), append(left,
+		left[len(left)-1]*f.Outlive(time.Duration(2*max(last,
+			float64(f.Q[4]))))/f.Outlive(time.Duration(max(last, float64(f.Q[4])))))
 	survive := func(x float64) float64 {
 		k := len(at) - 1
 		for k > 0 && at[k-1] > x {

@@ -18,11 +18,13 @@ func TestFoundOnce(t *testing.T) {
 		spec        cluster.Spec
 		jobs        []traces.Job
 	}{
-		{"a bound over jobs without work has no area to share out", "exact", cluster.Spec{Pool: 1}, []traces.Job{one("A", 0)}},
+		{"a bound over jobs without work has no area to share out", "exact", cluster.Spec{Pool: 1},
+			[]traces.Job{one("A", 0)}},
 		{"of jobs that start together one with work must not go before those without", "exact", cluster.Spec{Pool: 1},
 			[]traces.Job{one("A", 0), one("B", 0), one("C", 1), one("D", 0), one("E", 0)}},
-		{"three shares of half a GPU need three GPUs, and no type has as many", "gavel-las", cluster.Spec{Racks: []cluster.RackSpec{{
-			Nodes: []cluster.NodeSpec{{GPUs: 1}, {Count: 2, GPUs: 1, GPUType: "a"}}}}},
+		{"three shares of half a GPU need three GPUs, and no type has as many", "gavel-las",
+			cluster.Spec{Racks: []cluster.RackSpec{{
+				Nodes: []cluster.NodeSpec{{GPUs: 1}, {Count: 2, GPUs: 1, GPUType: "a"}}}}},
 			[]traces.Job{{ID: "A", Work: second, GPUs: 3, GPUMilli: 500}}},
 		{"the nodes of a type have GPUs enough, and too few cores", "gavel-ftf", cluster.Spec{Racks: []cluster.RackSpec{{
 			Nodes: []cluster.NodeSpec{{GPUs: 4, CPUs: 2}, {GPUs: 4, CPUs: 2, GPUType: "a"}}}}},
@@ -45,7 +47,9 @@ func TestAVirtualClusterWithoutGPUs(t *testing.T) {
 	}
 	var jobs []traces.Job
 	for i := range 6 {
-		jobs = append(jobs, traces.Job{ID: string(rune('A' + i)), Submit: time.Duration(i) * second, Work: 10 * second, Estimate: 10 * second, CPUMilli: 8000, VC: "cores"})
+		jobs = append(jobs,
+			traces.Job{ID: string(rune('A' + i)), Submit: time.Duration(i) * second, Work: 10 * second, Estimate: 10 * second,
+				CPUMilli: 8000, VC: "cores"})
 	}
 	for _, order := range schedulers.Orders() {
 		if order == "exact" { // it plans on nodes of like GPUs only

@@ -39,7 +39,8 @@ type deadline struct {
 
 func newPromise(x *world, seen map[string]int) *promise {
 	c := &x.policy
-	p := &promise{x: x, order: schedulers.IsOrder(c.Order), stops: schedulers.Preemptive(c.Order), way: how{c.Admission, c.Backfill},
+	p := &promise{x: x, order: schedulers.IsOrder(c.Order), stops: schedulers.Preemptive(c.Order),
+		way:  how{c.Admission, c.Backfill},
 		held: map[int32]int{}, bound: map[int32]deadline{}, due: map[int]time.Duration{}, stopped: map[int]bool{}, seen: seen}
 	p.est = c.Estimates
 	p.est.Seed = c.Seed
@@ -192,7 +193,8 @@ func (p *promise) holdEasy(v *sim.View, d *sim.Decision, lines map[int32][]sim.J
 		if d.Op == sim.StartJob && (vc != v.Request(d.Job).VC || line[0] == d.Job) {
 			continue
 		}
-		if p.fits(v, line[0], v.Cluster()) && !p.sharesNodes() { // it may wait for what is reserved for the first of another line
+		// it may wait for what is reserved for the first of another line
+		if p.fits(v, line[0], v.Cluster()) && !p.sharesNodes() {
 			return fmt.Errorf("%s is first and fits, decided is %v %d", v.Trace(line[0]).ID, d.Op, d.Job)
 		}
 		if d.Op == sim.Wait {

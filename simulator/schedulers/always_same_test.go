@@ -74,8 +74,8 @@ var unscaled = map[string]string{
 // scaled.
 func TestScalingAllTimesScalesTheRun(t *testing.T) {
 	forAllOrders(t, func(t *rapid.T, order string) {
-		// A job without work is expected to run a nanosecond. Forecasts are rounded to nanoseconds, and those of the first jobs
-		// are constants.
+		// A job without work is expected to run a nanosecond. Forecasts are rounded to nanoseconds, and those of the first
+		// jobs are constants.
 		w := wants{order: order, rate1: true, worked: true, apart: true}
 		halves := order == "las-2d-prompt" || order == "gittins-2d"
 		if halves { // GPU-time reaches a limit between the nanoseconds, unless all divisions come out even
@@ -85,7 +85,8 @@ func TestScalingAllTimesScalesTheRun(t *testing.T) {
 		if x.policy.Estimates.String() == "noisy:1" {
 			x.policy.Estimates = sim.MustEstimates("exact") // noise is rounded to nanoseconds
 		}
-		if schedulers.Preemptive(order) && slices.ContainsFunc(x.spec.VCs, func(v cluster.VCSpec) bool { return v.Nodes == 0 }) {
+		if schedulers.Preemptive(order) &&
+			slices.ContainsFunc(x.spec.VCs, func(v cluster.VCSpec) bool { return v.Nodes == 0 }) {
 			x.spec.VCs = nil // a job that gives way to another virtual cluster's starts elsewhere a nanosecond later
 		}
 		for i := range x.jobs {
@@ -154,7 +155,8 @@ func TestShiftingTheOriginShiftsTheRun(t *testing.T) {
 		if got := y.played(t, history{shift: by}); got != want {
 			t.Fatalf("later by %v:\n%s\n%s", by, diff(got, want), x)
 		}
-	}, clocked, map[string]string{"multifactor": "hours are rounded, and ties with them", "gandiva": "it moves gangs at fixed times from the beginning of the run"})
+	}, clocked, map[string]string{"multifactor": "hours are rounded, and ties with them",
+		"gandiva": "it moves gangs at fixed times from the beginning of the run"})
 }
 
 // A job that arrives after all others have ended changes nothing before.
@@ -188,7 +190,8 @@ func TestOneMoreNodeNeverRefusesMore(t *testing.T) {
 		if y.spec.Pool > 0 {
 			y.spec.Pool++
 		} else {
-			y.spec.Racks = append(slices.Clone(x.spec.Racks), cluster.RackSpec{Nodes: []cluster.NodeSpec{x.spec.Racks[0].Nodes[0]}})
+			y.spec.Racks = append(slices.Clone(x.spec.Racks),
+				cluster.RackSpec{Nodes: []cluster.NodeSpec{x.spec.Racks[0].Nodes[0]}})
 			y.spec.Racks[len(x.spec.Racks)].Nodes[0].Count = 1
 		}
 		small, large := newCluster(t, x.spec), newCluster(t, y.spec)

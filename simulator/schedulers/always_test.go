@@ -23,7 +23,8 @@ func (x *world) watched(t fatal) *witness {
 		t.Fatalf("%v\n%s\nwhat happened:\n%s", err, x, story)
 	}
 	sum := c.Summary(0, 0)
-	if span := float64(w.last - w.first); math.Abs(sum.QueueLength.Mean*span-float64(w.inQueue)) > 1e-9*(float64(w.inQueue)+span) {
+	if span := float64(w.last - w.first); math.Abs(sum.QueueLength.Mean*span-float64(w.inQueue)) >
+		1e-9*(float64(w.inQueue)+span) {
 		t.Fatalf("the mean queue is %v for %v ns, the jobs wait for %d\n%s", sum.QueueLength.Mean, span, w.inQueue, x)
 	}
 	if math.Abs(sum.Fragmentation*w.someFree-w.fragments) > 1e-9*(1+w.someFree) {
@@ -48,7 +49,8 @@ func TestAlways(t *testing.T) {
 			t.Run(order+"/"+way.String(), func(t *testing.T) {
 				all := []wants{{}, {steady: true, patient: true}}
 				if way.backfill != "none" { // reservations are about these
-					all = append(all, wants{steady: true, alike: true, worked: true}, wants{steady: true, alike: true, worked: true, most: 16})
+					all = append(all, wants{steady: true, alike: true, worked: true},
+						wants{steady: true, alike: true, worked: true, most: 16})
 				}
 				for _, w := range all {
 					w.order, w.way = order, &way
@@ -64,7 +66,8 @@ func TestAlways(t *testing.T) {
 	}
 	t.Log(count)
 	for what, least := range map[string]int{
-		"start": 50_000, "preempt": 10_000, "migrate": 5, "resize": 1, "fail": 1000, "refused": 1000, "wait": 3000, "drained": 10_000,
+		"start": 50_000, "preempt": 10_000, "migrate": 5, "resize": 1, "fail": 1000, "refused": 1000, "wait": 3000,
+		"drained": 10_000,
 		"cut off": 3, "shadow": 1000, "reservation": 20, "held": 5000,
 	} {
 		if count[what] < least {

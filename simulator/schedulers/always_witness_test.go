@@ -375,7 +375,8 @@ func (w *witness) end() error {
 // steadily reports whether every job runs exactly for its work.
 func (x *world) steadily() bool {
 	c := &x.cfg
-	return c.Comm == "none" && c.Overhead == sim.Overhead{} && c.Restart == 0 && c.Failures.MTBF == 0 && c.Interference == nil &&
+	return c.Comm == "none" && c.Overhead == sim.Overhead{} && c.Restart == 0 && c.Failures.MTBF == 0 &&
+		c.Interference == nil &&
 		len(x.spec.Speeds) == 0 && c.Horizon == 0
 }
 

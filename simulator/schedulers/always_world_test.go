@@ -128,8 +128,9 @@ func drawNodes(t *rapid.T, s *cluster.Spec, w wants) (nodes int) {
 	for i := range number(t, 1, 2, "racks") {
 		var r cluster.RackSpec
 		for k := range number(t, 1, 2, "kinds of nodes") {
-			n := cluster.NodeSpec{Count: cluster.Count(number(t, 1, 2, "nodes")), GPUType: one(t, []string{"", "a", "b"}, "type"),
-				CPUs: float64(one(t, []int{0, 8}, "cores")), MemGB: float64(one(t, []int{0, 16}, "GiB"))}
+			n := cluster.NodeSpec{Count: cluster.Count(number(t, 1, 2, "nodes")),
+				GPUType: one(t, []string{"", "a", "b"}, "type"),
+				CPUs:    float64(one(t, []int{0, 8}, "cores")), MemGB: float64(one(t, []int{0, 16}, "GiB"))}
 			n.GPUs = number(t, 1-min(1, i+k), 4, "GPUs of a node") // the first has some
 			used[n.GPUType] = true
 			nodes += n.Count.N()
@@ -165,7 +166,8 @@ func drawSimulator(t *rapid.T, x *world, w wants) {
 	some := func(most int, what string) time.Duration { return time.Duration(number(t, 0, most, what)) * w.unit }
 	if yes(t, "stints cost") {
 		c.Restart = some(3, "restart")
-		c.Overhead = sim.Overhead{Start: some(2, "start"), StartPerGPU: some(1, "start per GPU"), Stop: some(2, "stop"), StopPerGPU: some(1, "stop per GPU")}
+		c.Overhead = sim.Overhead{Start: some(2, "start"), StartPerGPU: some(1, "start per GPU"), Stop: some(2, "stop"),
+			StopPerGPU: some(1, "stop per GPU")}
 		c.Checkpoint = some(4, "checkpoint")
 	}
 	c.Serial = number(t, 0, 4, "serial") == 4
@@ -174,7 +176,8 @@ func drawSimulator(t *rapid.T, x *world, w wants) {
 	}
 	c.Comm = one(t, sim.CommNames(), "comm")
 	if x.spec.Pool == 0 && yes(t, "nodes fail") {
-		c.Failures = sim.Failures{MTBF: time.Duration(number(t, 30, 300, "MTBF")) * w.unit, MTTR: time.Duration(number(t, 1, 30, "MTTR")) * w.unit}
+		c.Failures = sim.Failures{MTBF: time.Duration(number(t, 30, 300, "MTBF")) * w.unit,
+			MTTR: time.Duration(number(t, 1, 30, "MTTR")) * w.unit}
 		c.Seed = rapid.Uint64().Draw(t, "seed of the failures")
 	}
 	if yes(t, "interference") {
@@ -185,8 +188,10 @@ func drawSimulator(t *rapid.T, x *world, w wants) {
 // madeUp are invented models.
 var madeUp = []*traces.Profile{
 	{Name: "small", GradientBytes: 10e6, Compute: 20 * time.Millisecond},
-	{Name: "large", GradientBytes: 500e6, Compute: 100 * time.Millisecond, Skewed: true, Speeds: map[string]float64{"a": 3, "b": 0.4}},
-	{Name: "flat", GradientBytes: 100e6, Compute: 50 * time.Millisecond, Scaling: []traces.ScalePoint{{GPUs: 1, Throughput: 2}, {GPUs: 4, Throughput: 5}}},
+	{Name: "large", GradientBytes: 500e6, Compute: 100 * time.Millisecond, Skewed: true,
+		Speeds: map[string]float64{"a": 3, "b": 0.4}},
+	{Name: "flat", GradientBytes: 100e6, Compute: 50 * time.Millisecond,
+		Scaling: []traces.ScalePoint{{GPUs: 1, Throughput: 2}, {GPUs: 4, Throughput: 5}}},
 }
 
 // drawJobs draws a workload. Many jobs arrive together, and few distinct run times and sizes make ties common.
@@ -197,7 +202,8 @@ func drawJobs(t *rapid.T, x *world, w wants) {
 	}
 	for i := range number(t, 1, w.most, "jobs") {
 		at += time.Duration(max(0, number(t, -3, 5, "gap"))) * w.unit
-		j := traces.Job{ID: fmt.Sprint("j", i), User: one(t, []string{"", "u", "v"}, "user"), Name: one(t, []string{"", "n"}, "name"), Submit: at, GPUs: number(t, 1, 4, "GPUs of a job"), GPUMilli: 1000}
+		j := traces.Job{ID: fmt.Sprint("j", i), User: one(t, []string{"", "u", "v"}, "user"),
+			Name: one(t, []string{"", "n"}, "name"), Submit: at, GPUs: number(t, 1, 4, "GPUs of a job"), GPUMilli: 1000}
 		j.Work = time.Duration(number(t, least, 12, "work")) * w.unit
 		j.Estimate = time.Duration(number(t, 1, 12, "estimate")) * w.unit
 		if w.patient {
@@ -326,7 +332,8 @@ func (x *world) know() {
 func (x *world) String() string {
 	var b strings.Builder
 	c := &x.policy
-	fmt.Fprintf(&b, "policy %s, placement %s, estimates %s, limits %v, promote %v, quantum %v, round %v, migrate %v, align %v, seed %d\non ",
+	fmt.Fprintf(&b,
+		"policy %s, placement %s, estimates %s, limits %v, promote %v, quantum %v, round %v, migrate %v, align %v, seed %d\non ",
 		c.Name(), c.Placement, c.Estimates, c.Limits, c.Promote, c.Quantum, c.Round, c.Migrate, c.Align, c.Seed)
 	if x.spec.Pool > 0 {
 		fmt.Fprintf(&b, "a counter of %d", x.spec.Pool)
@@ -347,8 +354,10 @@ func (x *world) String() string {
 			value any
 			none  bool
 		}{
-			{"types", j.GPUTypes, j.GPUTypes == nil}, {"milli-cores", j.CPUMilli, j.CPUMilli == 0}, {"bytes", j.MemBytes, j.MemBytes == 0},
-			{"elastic", [2]int{j.MinGPUs, j.MaxGPUs}, j.MaxGPUs == 0}, {"user", j.User, j.User == ""}, {"VC", j.VC, j.VC == ""}, {"model", j.Model, false},
+			{"types", j.GPUTypes, j.GPUTypes == nil}, {"milli-cores", j.CPUMilli, j.CPUMilli == 0},
+			{"bytes", j.MemBytes, j.MemBytes == 0},
+			{"elastic", [2]int{j.MinGPUs, j.MaxGPUs}, j.MaxGPUs == 0}, {"user", j.User, j.User == ""}, {"VC", j.VC, j.VC == ""},
+			{"model", j.Model, false},
 		} {
 			if !k.none {
 				fmt.Fprintf(&b, ", %s %v", k.what, k.value)

@@ -53,7 +53,8 @@ type backfiller interface {
 	push(v *sim.View, e queue.Entry)
 	// clear forgets all waiting jobs; they are pushed again.
 	clear()
-	// rekey gives every waiting job its new key and forgets those that have none (books.newKey). Jobs are not ranked by class.
+	// rekey gives every waiting job its new key and forgets those that have none (books.newKey). Jobs are not ranked by
+	// class.
 	rekey(v *sim.View)
 	// rerank gives the jobs whose class has another key since the last update (ranks.moved) their new one.
 	rerank()

@@ -16,10 +16,11 @@ import (
 // none, so with wrong estimates a job can get a later reservation than it had ("compression" from scratch). Those that
 // cannot matter to what starts now are left out (reserveAll).
 //
-// Where counting says which jobs fit, reservations count thousandths of GPUs: on a counter, and on nodes as long as all jobs
-// are for whole GPUs of any node and nothing else. Otherwise they are sets of GPUs; see planned. Jobs that outlive their
-// estimate, unless it is a forecast (ends.overdue), are expected to end now: what they hold may be reserved for others, which do
-// not start before it is given back. Each virtual cluster has a line of its own; reservations bind all of them.
+// Where counting says which jobs fit, reservations count thousandths of GPUs: on a counter, and on nodes as long as all
+// jobs are for whole GPUs of any node and nothing else. Otherwise they are sets of GPUs; see planned. Jobs that outlive
+// their estimate, unless it is a forecast (ends.overdue), are expected to end now: what they hold may be reserved for
+// others, which do not start before it is given back. Each virtual cluster has a line of its own; reservations bind all
+// of them.
 type conservative struct {
 	s     *books
 	heads bool // EASY: only the first job of each line has a reservation
@@ -52,8 +53,8 @@ type conservative struct {
 	dst   []cluster.GPU
 }
 
-// consQueue is the line of one virtual cluster: a tree in rank order for each class of jobs, one if jobs are not ranked by
-// class. In the tree of a class keys are 0.
+// consQueue is the line of one virtual cluster: a tree in rank order for each class of jobs, one if jobs are not ranked
+// by class. In the tree of a class keys are 0.
 type consQueue struct {
 	trees []queue.Branch // none is empty; in order of the classes' keys during a pass
 	few   []int64        // by tree, during a pass: the least need in it and in those behind it
@@ -123,8 +124,8 @@ func (b *conservative) sort(l *consQueue) {
 	}
 }
 
-// behind compares the tree of t with the place at in its line. before: no job of t ranks behind at. whole: all of them do.
-// in is the place in the tree behind which its jobs rank behind at.
+// behind compares the tree of t with the place at in its line. before: no job of t ranks behind at. whole: all of them
+// do. in is the place in the tree behind which its jobs rank behind at.
 func (b *conservative) behind(t queue.Branch, at queue.Rank) (in queue.Rank, before, whole bool) {
 	if b.s.ranks == nil {
 		return at, false, false
@@ -138,8 +139,8 @@ func (b *conservative) behind(t queue.Branch, at queue.Rank) (in queue.Rank, bef
 	return queue.Rank{Key: queue.Ordered(0), Pos: at.Pos}, false, false
 }
 
-// nextBehind returns the first job of line l that ranks behind at, lasts no longer than limit and needs no more than most. It
-// returns none if there is no such job.
+// nextBehind returns the first job of line l that ranks behind at, lasts no longer than limit and needs no more than
+// most. It returns none if there is no such job.
 func (b *conservative) nextBehind(l *consQueue, at queue.Rank, limit, most int64) int32 {
 	best := int32(queue.None)
 	for _, t := range l.trees {
@@ -150,7 +151,8 @@ func (b *conservative) nextBehind(l *consQueue, at queue.Rank, limit, most int64
 		if best != queue.None && b.s.ranks != nil && queue.Ordered(b.s.ranks.Keys[t.Class]) > b.rankOf(best).Key {
 			break
 		}
-		if i := b.tree.Next(t.Root, in, limit, most); i != queue.None && (best == queue.None || b.tree.Nodes[i].Pos < b.tree.Nodes[best].Pos) {
+		if i := b.tree.Next(t.Root, in, limit, most); i != queue.None &&
+			(best == queue.None || b.tree.Nodes[i].Pos < b.tree.Nodes[best].Pos) {
 			best = i // trees with the same key, in which positions decide
 		}
 	}
@@ -182,7 +184,8 @@ func (b *conservative) push(v *sim.View, e queue.Entry) {
 		l.trees = append(l.trees, queue.Branch{Class: class, Root: queue.None})
 		t = &l.trees[len(l.trees)-1]
 	}
-	t.Root = b.tree.Insert(t.Root, e.Job, queue.Ordered(e.Key), e.Pos, queue.Lasts(&b.s.est, v, e.Job), int64(queue.Milli(v, e.Job)))
+	t.Root = b.tree.Insert(t.Root, e.Job, queue.Ordered(e.Key), e.Pos, queue.Lasts(&b.s.est, v, e.Job),
+		int64(queue.Milli(v, e.Job)))
 	if b.calm {
 		r := b.rankOf(int32(e.Job))
 		b.calm = b.tree.Nodes[e.Job].Need > b.room && b.last.Before(r)
@@ -205,7 +208,8 @@ func (b *conservative) rekey(v *sim.View) {
 			continue
 		}
 		t := &l.trees[0]
-		if t.Root = b.tree.Rekey(t.Root, func(j sim.Job) (float64, bool) { return b.s.newKey(v, j, b) }); t.Root == queue.None {
+		if t.Root = b.tree.Rekey(t.Root, func(j sim.Job) (float64, bool) { return b.s.newKey(v, j, b) }); t.Root ==
+			queue.None {
 			l.trees = l.trees[:0]
 		}
 	}
@@ -366,7 +370,8 @@ func (b *conservative) startSome(v *sim.View, jobs []sim.Job, room int64) (start
 		from := len(b.spots)
 		if b.nodes {
 			var ok bool
-			if b.dst, ok = b.s.place.Place(v, j, v.Request(j), b.ahead, b.dst); !ok || !place.Take(b.ahead, v.Request(j), b.dst) {
+			if b.dst, ok = b.s.place.Place(v, j, v.Request(j), b.ahead, b.dst); !ok ||
+				!place.Take(b.ahead, v.Request(j), b.dst) {
 				continue
 			}
 			b.spots = append(b.spots, b.dst...)

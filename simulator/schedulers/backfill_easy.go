@@ -7,8 +7,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// eitherEasy is EASY back-filling, with one line of jobs or with one for each virtual cluster. Lines that share nodes need
-// reservations that bind the jobs of other lines too: planned makes them, of the first in each line only.
+// eitherEasy is EASY back-filling, with one line of jobs or with one for each virtual cluster. Lines that share nodes
+// need reservations that bind the jobs of other lines too: planned makes them, of the first in each line only.
 type eitherEasy struct {
 	backfiller // one of these
 	easy       *easy
@@ -34,8 +34,8 @@ func (b *eitherEasy) reset(v *sim.View) {
 // On nodes, a result for one job holds for all jobs with the same request within a pass: if one has no room, or would
 // take the head's place, so do the others.
 //
-// There is a single line. Where virtual clusters share nodes, each has a line and a reservation of its own, and a reservation
-// binds the jobs of all; see eitherEasy.
+// There is a single line. Where virtual clusters share nodes, each has a line and a reservation of its own, and a
+// reservation binds the jobs of all; see eitherEasy.
 type easy struct {
 	s       *books
 	ends    queue.Ends

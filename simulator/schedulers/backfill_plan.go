@@ -8,16 +8,18 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// planned is what conservative back-filling, and EASY where virtual clusters share nodes, need where counting GPUs does not say
-// whether a job fits: types, cores, memory, shares, quotas, placements that refuse gangs, and virtual clusters that share nodes.
+// planned is what conservative back-filling, and EASY where virtual clusters share nodes, need where counting GPUs does
+// not say whether a job fits: types, cores, memory, shares, quotas, placements that refuse gangs, and virtual clusters
+// that share nodes.
 //
-// A reservation is a set of GPUs for a time. In rank order over all virtual clusters, each job starts if it has a place now that
-// no reservation made before takes away while it is expected to run. Otherwise it gets a reservation at the earliest time at
-// which it has such a place; under EASY only the first in line of each virtual cluster does, and no job behind it is planned.
-// So no job delays one that ranks before it and has a reservation, whatever the virtual clusters of both.
+// A reservation is a set of GPUs for a time. In rank order over all virtual clusters, each job starts if it has a place
+// now that no reservation made before takes away while it is expected to run. Otherwise it gets a reservation at the
+// earliest time at which it has such a place; under EASY only the first in line of each virtual cluster does, and no
+// job behind it is planned. So no job delays one that ranks before it and has a reservation, whatever the virtual
+// clusters of both.
 //
-// A job keeps its reservation from one pass to the next as long as there is no earlier time for it and no job that ranks before
-// it needs the GPUs. So with estimates that are right, no job starts later than first planned.
+// A job keeps its reservation from one pass to the next as long as there is no earlier time for it and no job that
+// ranks before it needs the GPUs. So with estimates that are right, no job starts later than first planned.
 type planned struct {
 	times place.Timeline
 	kept  []reservation // by job
@@ -173,8 +175,8 @@ func (b *conservative) planAll(v *sim.View) {
 	p.right = true
 }
 
-// rule looks at one kind of jobs after a reservation has been made. If not even the shortest of them fits now, no job with the same
-// request does, and the pass need not look at them.
+// rule looks at one kind of jobs after a reservation has been made. If not even the shortest of them fits now, no job
+// with the same request does, and the pass need not look at them.
 func (b *conservative) rule(v *sim.View, now int64) {
 	p := &b.plan
 	for range p.waiting {

@@ -117,7 +117,8 @@ func (b *textbook) queue(v *sim.View, vc int32) []sim.Job {
 		}
 	}
 	slices.SortFunc(all, func(x, y sim.Job) int {
-		return cmp.Or(cmp.Compare(schedulers.KeyOf(b.keys, v, x), schedulers.KeyOf(b.keys, v, y)), cmp.Compare(v.Pos(x), v.Pos(y)))
+		return cmp.Or(cmp.Compare(schedulers.KeyOf(b.keys, v, x), schedulers.KeyOf(b.keys, v, y)),
+			cmp.Compare(v.Pos(x), v.Pos(y)))
 	})
 	return all
 }
@@ -239,7 +240,8 @@ func (b *textbook) easyOnNodes(v *sim.View, run *[]gang, head sim.Job, rest []si
 	}
 }
 
-// conservative makes all reservations, by counting. Its profile is a function of time that looks at every gang and reservation.
+// conservative makes all reservations, by counting. Its profile is a function of time that looks at every gang and
+// reservation.
 func (b *textbook) conservative(v *sim.View, run *[]gang, vc int32) {
 	type booking struct {
 		from, to time.Duration
@@ -337,7 +339,8 @@ func TestBackfillingAgreesWithTheTextbook(t *testing.T) {
 		for _, order := range []string{"fifo", "sjf", "largest", "wfp3", "random"} {
 			t.Run(order+"+"+backfill, func(t *testing.T) {
 				rapid.Check(t, func(t *rapid.T) {
-					agreesWithTheTextbook(t, order, backfill, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"), nil)
+					agreesWithTheTextbook(t, order, backfill, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"),
+						nil)
 				})
 			})
 		}
@@ -351,7 +354,8 @@ func TestBackfillingAgreesWithTheTextbookUnderForecasts(t *testing.T) {
 			for _, by := range []predict.Maker{past.NewArchive(nil), scattered(0, 2), always(time.Second)} {
 				t.Run(fmt.Sprint(order, "+", backfill, " ", by), func(t *testing.T) {
 					rapid.Check(t, func(t *rapid.T) {
-						agreesWithTheTextbook(t, order, backfill, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"), by)
+						agreesWithTheTextbook(t, order, backfill, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"),
+							by)
 					})
 				})
 			}
@@ -359,8 +363,8 @@ func TestBackfillingAgreesWithTheTextbookUnderForecasts(t *testing.T) {
 	}
 }
 
-// agreesWithTheTextbook compares both on the workload and the settings that seed gives; by replaces their estimates if it is
-// not nil.
+// agreesWithTheTextbook compares both on the workload and the settings that seed gives; by replaces their estimates if
+// it is not nil.
 func agreesWithTheTextbook(t fatal, order, backfill string, seed uint64, n int, by predict.Maker) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -389,8 +393,8 @@ func agreesWithTheTextbook(t fatal, order, backfill string, seed uint64, n int, 
 	}
 }
 
-// countable changes what the textbook does not do: virtual clusters that share nodes and, if all is set and there are nodes, jobs for
-// anything but whole GPUs. It reports whether there are nodes.
+// countable changes what the textbook does not do: virtual clusters that share nodes and, if all is set and there are
+// nodes, jobs for anything but whole GPUs. It reports whether there are nodes.
 func countable(spec *cluster.Spec, jobs []traces.Job, all bool) bool {
 	if len(spec.VCs) > 0 {
 		shared := ""
@@ -447,7 +451,8 @@ func TestEasyByHand(t *testing.T) {
 	}
 	// At 5 B has ended: free 3, running A (10) and C (20), so 3 + 6 = 9 ≥ 8 at 10: the shadow time is 10, the extra 1.
 	// D ends by then. At 6 E needs two, is too long and more than the extra. At 10 eight of nine go to H, at 20 E starts.
-	if got, want := startTimes(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 10}, jobs, h)), "A0s B0s C2s D5s H10s E20s"; got != want {
+	if got, want := startTimes(simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 10}, jobs, h)),
+		"A0s B0s C2s D5s H10s E20s"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -503,7 +508,8 @@ func TestEasyOnALog(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := cluster.Spec{Pool: 100}
-	if got, want := simulate(t, sim.DefaultConfig(), spec, jobs, h), simulate(t, sim.DefaultConfig(), spec, jobs, newTextbook(t, cfg)); got != want {
+	if got, want := simulate(t, sim.DefaultConfig(), spec, jobs, h),
+		simulate(t, sim.DefaultConfig(), spec, jobs, newTextbook(t, cfg)); got != want {
 		t.Fatal(diff(got, want))
 	}
 }
@@ -511,7 +517,8 @@ func TestEasyOnALog(t *testing.T) {
 // Two virtual clusters of one node each: a head that does not fit blocks only its own virtual cluster and has its own
 // reservation.
 func TestAdmissionActsWithinVirtualClusters(t *testing.T) {
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}, VCs: []cluster.VCSpec{{Name: "a", Nodes: 1}, {Name: "b", Nodes: 1}}}
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}},
+		VCs: []cluster.VCSpec{{Name: "a", Nodes: 1}, {Name: "b", Nodes: 1}}}
 	in := func(vc string, j traces.Job) traces.Job {
 		j.VC = vc
 		return j
@@ -585,9 +592,9 @@ func (o *others) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	return nil
 }
 
-// Other code runs C from 0 to 18; the scheduler hears of its start when it has been stopped already.
-// C has 12 of its 30 seconds left then. At 20 B starts, at 21 F, for 25 s, by other code. D, the next in line, can start
-// at 46; C ends before only if it is known what is left of it.
+// Other code runs C from 0 to 18; the scheduler hears of its start when it has been stopped already. C has 12 of its 30
+// seconds left then. At 20 B starts, at 21 F, for 25 s, by other code. D, the next in line, can start at 46; C ends
+// before only if it is known what is left of it.
 func TestBackfillingKnowsWhatOthersHaveRun(t *testing.T) {
 	jobs := []traces.Job{
 		whole("A", 0, 20*second, 1), whole("B", 0, second, 2), whole("D", 0, second, 2), whole("C", 0, 30*second, 1),

@@ -39,7 +39,8 @@ func generated(n int) []traces.Job {
 			gap *= 0.1
 		}
 		at += math.Floor(gap)
-		jobs[i] = traces.Job{ID: fmt.Sprint(i), Submit: time.Duration(at) * second, Work: time.Duration(work) * second, GPUs: gpus, GPUMilli: 1000}
+		jobs[i] = traces.Job{ID: fmt.Sprint(i), Submit: time.Duration(at) * second, Work: time.Duration(work) * second,
+			GPUs: gpus, GPUMilli: 1000}
 	}
 	return jobs
 }
@@ -91,7 +92,8 @@ func BenchmarkSchedulers(b *testing.B) {
 			{"64x8", "las", "skip", "best-fit"},
 		} {
 			b.Run(fmt.Sprintf("%s/%s/%s+%s/%s", w.name, c.cluster, c.order, c.admission, c.placement), func(b *testing.B) {
-				play(b, c.cluster, w.jobs(b), func(k *schedulers.Config) { k.Order, k.Admission, k.Placement = c.order, c.admission, c.placement })
+				play(b, c.cluster, w.jobs(b),
+					func(k *schedulers.Config) { k.Order, k.Admission, k.Placement = c.order, c.admission, c.placement })
 			})
 		}
 	}
@@ -145,8 +147,8 @@ func playIn(b *testing.B, sc sim.Config, spec cluster.Spec, jobs []traces.Job, c
 	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkForecasts is sjf+skip with exact run times and with those that the predictor history forecasts, for generated jobs
-// of 50 users on 256 processors, and for recorded ones.
+// BenchmarkForecasts is sjf+skip with exact run times and with those that the predictor history forecasts, for
+// generated jobs of 50 users on 256 processors, and for recorded ones.
 func BenchmarkForecasts(b *testing.B) {
 	for _, w := range []struct{ name, cluster string }{
 		{"generated", "pool:256"}, {"KTH-SP2-1996-2.1-cln.swf.gz", "pool:100"}, {"RICC-2010-2_first75d.swf.gz", "pool:8192"},
@@ -185,7 +187,8 @@ func BenchmarkBackfill(b *testing.B) {
 		{"lublin_256.swf.gz", "pool:256", "exact"},
 	} {
 		for _, c := range []struct{ order, admission, backfill string }{
-			{"fifo", "strict", "none"}, {"fifo", "strict", "easy"}, {"sjf", "strict", "easy"}, {"fifo", "commit", "easy"}, {"fifo", "strict", "conservative"},
+			{"fifo", "strict", "none"}, {"fifo", "strict", "easy"}, {"sjf", "strict", "easy"}, {"fifo", "commit", "easy"},
+			{"fifo", "strict", "conservative"},
 		} {
 			b.Run(fmt.Sprintf("%s/%s+%s+%s", w.log, c.order, c.admission, c.backfill), func(b *testing.B) {
 				jobs := recorded(b, w.log)
@@ -258,7 +261,8 @@ func TestSecondRunAllocatesNothing(t *testing.T) {
 func BenchmarkQueueLength(b *testing.B) {
 	for _, c := range []struct{ cluster, order, admission, backfill string }{
 		{"pool:256", "sjf", "strict", "none"}, {"pool:256", "sjf", "skip", "none"}, {"64x8", "sjf", "strict", "none"},
-		{"64x8", "sjf", "skip", "none"}, {"pool:256", "fifo", "strict", "easy"}, {"64x8", "fifo", "strict", "easy"}, {"pool:256", "fifo", "commit", "easy"},
+		{"64x8", "sjf", "skip", "none"}, {"pool:256", "fifo", "strict", "easy"}, {"64x8", "fifo", "strict", "easy"},
+		{"pool:256", "fifo", "commit", "easy"},
 	} {
 		for n := 100; n <= 1_000_000; n *= 10 {
 			b.Run(fmt.Sprintf("%s/%s+%s+%s/%d", c.cluster, c.order, c.admission, c.backfill, n), func(b *testing.B) {
@@ -266,14 +270,17 @@ func BenchmarkQueueLength(b *testing.B) {
 				for i := range jobs {
 					jobs[i].Submit = 0
 				}
-				play(b, c.cluster, jobs, func(k *schedulers.Config) { k.Order, k.Admission, k.Backfill = c.order, c.admission, c.backfill })
+				play(b, c.cluster, jobs, func(k *schedulers.Config) {
+					k.Order, k.Admission, k.Backfill = c.order, c.admission,
+						c.backfill
+				})
 			})
 		}
 	}
 }
 
-// BenchmarkRankingAnew plays workloads in which all jobs arrive at once under orders whose keys change with every start.
-// The cost of a job must depend on the number of users and of demands, not on the queue.
+// BenchmarkRankingAnew plays workloads in which all jobs arrive at once under orders whose keys change with every
+// start. The cost of a job must depend on the number of users and of demands, not on the queue.
 func BenchmarkRankingAnew(b *testing.B) {
 	for _, order := range []string{"drf", "packer"} {
 		for _, way := range ranksClassesIn {
@@ -283,7 +290,10 @@ func BenchmarkRankingAnew(b *testing.B) {
 					for i := range jobs {
 						jobs[i].Submit, jobs[i].GPUs, jobs[i].User = 0, min(jobs[i].GPUs, 32), fmt.Sprint("u", i*i%97)
 					}
-					play(b, "64x8", jobs, func(k *schedulers.Config) { k.Order, k.Admission, k.Backfill = order, way.admission, way.backfill })
+					play(b, "64x8", jobs, func(k *schedulers.Config) {
+						k.Order, k.Admission, k.Backfill = order, way.admission,
+							way.backfill
+					})
 				})
 			}
 		}

@@ -44,10 +44,12 @@ func clockRun(t *testing.T, order string, cfg sim.Config, spec cluster.Spec, job
 	return nil
 }
 
-// A time that the clock cannot hold ends the run with one sentence: no time wraps around, and no job is left out silently.
+// A time that the clock cannot hold ends the run with one sentence: no time wraps around, and no job is left out
+// silently.
 func TestTheClockEndsWithASentence(t *testing.T) {
 	one := cluster.Spec{Pool: 1}
-	slow := cluster.Spec{Speeds: map[string]float64{"old": .001}, Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "old"}}}}}
+	slow := cluster.Spec{Speeds: map[string]float64{"old": .001},
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "old"}}}}}
 	j := func(submit, work time.Duration) traces.Job {
 		return traces.Job{ID: "j", Submit: submit, Work: work, Estimate: work, GPUs: 1, GPUMilli: 1000}
 	}
@@ -70,12 +72,13 @@ func TestTheClockEndsWithASentence(t *testing.T) {
 		"a long job":        {long(0), one, []traces.Job{j(0, 292*year)}, "146 years"},
 		"a long estimate":   {long(0), one, []traces.Job{estimate}, "146 years"},
 		"one after another": {long(0), one, []traces.Job{j(0, 100*year), j(0, 100*year)}, "146 years"},
-		"a chain":           {long(0), one, []traces.Job{j(0, 100*year), j(0, 100*year), j(0, 100*year), j(0, 100*year)}, "146 years"},
-		"a slow GPU":        {long(0), slow, []traces.Job{j(0, year)}, "146 years"},
-		"restarts":          {restart, one, []traces.Job{j(0, 10*year), j(year, year)}, ""},
-		"a horizon":         {long(120 * year), one, []traces.Job{j(0, 100*year), j(0, 100*year)}, ""},
-		"a slow GPU, cut":   {long(120 * year), slow, []traces.Job{j(0, year)}, ""},
-		"long and fine":     {long(0), one, []traces.Job{j(0, 70*year), j(0, 70*year)}, ""},
+		"a chain": {long(0), one, []traces.Job{j(0, 100*year), j(0, 100*year), j(0, 100*year), j(0, 100*year)},
+			"146 years"},
+		"a slow GPU":      {long(0), slow, []traces.Job{j(0, year)}, "146 years"},
+		"restarts":        {restart, one, []traces.Job{j(0, 10*year), j(year, year)}, ""},
+		"a horizon":       {long(120 * year), one, []traces.Job{j(0, 100*year), j(0, 100*year)}, ""},
+		"a slow GPU, cut": {long(120 * year), slow, []traces.Job{j(0, year)}, ""},
+		"long and fine":   {long(0), one, []traces.Job{j(0, 70*year), j(0, 70*year)}, ""},
 	} {
 		for _, order := range schedulers.Orders() {
 			if order == "exact" {
@@ -88,7 +91,8 @@ func TestTheClockEndsWithASentence(t *testing.T) {
 				}
 				continue
 			}
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")) {
+			if c.want == "" && err != nil || c.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")) {
 				t.Errorf("%s, %s: %v, want %q", name, order, err, c.want)
 			}
 		}

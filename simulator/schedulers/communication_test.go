@@ -34,7 +34,8 @@ func TestCommunicationShareIsAShare(t *testing.T) {
 	}
 }
 
-// Three elastic jobs on eight GPUs, none of which communicates: whatever they hold, nothing of their time is communication.
+// Three elastic jobs on eight GPUs, none of which communicates: whatever they hold, nothing of their time is
+// communication.
 func TestElasticJobsThatDoNotCommunicate(t *testing.T) {
 	var jobs []traces.Job
 	for i, work := range []time.Duration{100, 200, 400} {

@@ -16,11 +16,14 @@ import (
 	"clustergym/traces"
 )
 
-// Config names one scheduler. A key whose default is not its zero value has no omitempty: it would be read back as the default.
+// Config names one scheduler. A key whose default is not its zero value has no omitempty: it would be read back as the
+// default.
 type Config struct {
-	Order           string        `yaml:"order"`     // see Orders
-	Admission       string        `yaml:"admission"` // "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
-	Backfill        string        `yaml:"backfill"`  // "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
+	Order string `yaml:"order"` // see Orders
+	// "strict", "skip", "commit", or "" for the order's own: skip if it preempts, else strict
+	Admission string `yaml:"admission"`
+	// "none" (or ""), "easy", "conservative": which jobs may start while the first in line waits
+	Backfill        string        `yaml:"backfill"`
 	Placement       string        `yaml:"placement"` // see cluster.PlacementNames
 	Estimates       sim.Estimates `yaml:"estimates"` // what is known of run times
 	attained.Levels `yaml:",inline"`
@@ -81,12 +84,15 @@ func (c *Config) Validate() error {
 // checkAdmission reports invalid combinations of order, admission and back-filling.
 func (c *Config) checkAdmission(l *fault.List) {
 	r, own, known := named(c.Order)
-	l.Add(slices.Contains([]string{"", "strict", "skip", "commit"}, c.Admission), "admission", c.Admission, "strict, skip or commit")
-	l.Add(slices.Contains([]string{"", "none", "easy", "conservative"}, c.Backfill), "backfill", c.Backfill, "none, easy or conservative")
+	l.Add(slices.Contains([]string{"", "strict", "skip", "commit"}, c.Admission), "admission", c.Admission,
+		"strict, skip or commit")
+	l.Add(slices.Contains([]string{"", "none", "easy", "conservative"}, c.Backfill), "backfill", c.Backfill,
+		"none, easy or conservative")
 	if !known {
 		return
 	}
-	l.Add(c.Placement != place.RackSkewed || r.preemptive && !own, "placement", c.Placement, "a placement that refuses no job: only orders that stop running jobs, such as las-2d, go with "+place.RackSkewed)
+	l.Add(c.Placement != place.RackSkewed || r.preemptive && !own, "placement", c.Placement,
+		"a placement that refuses no job: only orders that stop running jobs, such as las-2d, go with "+place.RackSkewed)
 	backfill := c.backfill()
 	if own || r.passOver {
 		l.Add(!own || c.Admission == "", "admission", c.Admission, "none: "+c.Order+" has its own")
@@ -101,9 +107,11 @@ func (c *Config) checkAdmission(l *fault.List) {
 	}
 	switch backfill {
 	case "easy":
-		l.Add(c.admission() != "skip", "backfill", c.Backfill, "none with admission skip, which passes over what does not fit; easy goes with strict and commit")
+		l.Add(c.admission() != "skip", "backfill", c.Backfill,
+			"none with admission skip, which passes over what does not fit; easy goes with strict and commit")
 	case "conservative":
-		l.Add(c.admission() == "strict", "backfill", c.Backfill, "none with admission "+c.admission()+"; conservative goes with strict")
+		l.Add(c.admission() == "strict", "backfill", c.Backfill,
+			"none with admission "+c.admission()+"; conservative goes with strict")
 	}
 }
 
@@ -145,8 +153,8 @@ func (c *Config) Estimating() bool {
 	return c.backfill() != "none" || Estimating(c.Order) || strings.HasPrefix(c.Placement, place.LWF)
 }
 
-// Knows returns what the policy knows of run times where that does not follow from Estimates: everything, or nothing because
-// it does not ask. own is false if it follows.
+// Knows returns what the policy knows of run times where that does not follow from Estimates: everything, or nothing
+// because it does not ask. own is false if it follows.
 func (c *Config) Knows() (rung sim.Rung, own bool) {
 	switch {
 	case c.Clairvoyant():

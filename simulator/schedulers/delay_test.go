@@ -83,10 +83,13 @@ func TestAGangDeclinesForAsLongAsItsTimersSay(t *testing.T) {
 		change func(c *schedulers.Config)
 		want   string
 	}{
-		{"a rack after 0.01 leases of 100 h", 6 * h, func(c *schedulers.Config) { keep(c); c.RackWait, c.NetworkWait = .01, .02 }, "x@1h1m0s=start[3 7]"},
+		{"a rack after 0.01 leases of 100 h", 6 * h,
+			func(c *schedulers.Config) { keep(c); c.RackWait, c.NetworkWait = .01, .02 }, "x@1h1m0s=start[3 7]"},
 		{"at once", 6 * h, func(c *schedulers.Config) { keep(c); c.RackWait, c.NetworkWait = 0, 0 }, "x@1m0s=start[3 7]"},
-		{"a node that becomes free before", h / 2, func(c *schedulers.Config) { keep(c); c.RackWait, c.NetworkWait = .01, .02 }, "x@30m0s=start[12 13]"},
-		{"never, so when all others have ended", 6 * h, func(c *schedulers.Config) { keep(c); c.RackWait, c.NetworkWait = 1e6, 1e6 }, "x@6h0m0s=start[0 1]"},
+		{"a node that becomes free before", h / 2,
+			func(c *schedulers.Config) { keep(c); c.RackWait, c.NetworkWait = .01, .02 }, "x@30m0s=start[12 13]"},
+		{"never, so when all others have ended", 6 * h,
+			func(c *schedulers.Config) { keep(c); c.RackWait, c.NetworkWait = 1e6, 1e6 }, "x@6h0m0s=start[0 1]"},
 	} {
 		got := delayed(t, twoRacks(), full(c.ends), c.change)
 		if !strings.Contains(got, c.want) {
@@ -105,7 +108,9 @@ func TestTheOrderIsNetworkSensitive(t *testing.T) {
 	}}}}}
 	const h = time.Hour
 	jobs := []traces.Job{
-		ringed("a", 0, 3*time.Minute, 1), ringed("b", 0, 6*h, 1), ringed("c", 0, 6*h, 1), ringed("p", time.Minute, 6*h, 2), ringed("n", 30*time.Minute, 2*h, 1),
+		ringed("a", 0, 3*time.Minute,
+			1), ringed("b", 0, 6*h, 1), ringed("c", 0, 6*h, 1), ringed("p", time.Minute, 6*h, 2), ringed("n", 30*time.Minute,
+			2*h, 1),
 	}
 	got := delayed(t, spec, jobs, func(c *schedulers.Config) { c.RackWait = 0 })
 	want := "a@0s=start[0] b@0s=start[1] c@0s=start[2] a@3m0s=finish[0] p@3m0s=start[0 3] " +
@@ -117,7 +122,8 @@ func TestTheOrderIsNetworkSensitive(t *testing.T) {
 
 // No job waits when leases run out: nothing moves, and no job stops.
 func TestAGangThatIsOfferedNothingNearerStaysWhereItIs(t *testing.T) {
-	got := delayed(t, twoRacks(), []traces.Job{ringed("a", 0, 5*time.Hour, 4), ringed("b", 0, 5*time.Hour, 2)}, func(*schedulers.Config) {})
+	got := delayed(t, twoRacks(), []traces.Job{ringed("a", 0, 5*time.Hour, 4), ringed("b", 0, 5*time.Hour, 2)},
+		func(*schedulers.Config) {})
 	if got != "a@0s=start[0 1 2 3] b@0s=start[4 5] a@5h0m0s=finish[0 1 2 3] b@5h0m0s=finish[4 5]" {
 		t.Errorf("got %s", got)
 	}
@@ -125,7 +131,8 @@ func TestAGangThatIsOfferedNothingNearerStaysWhereItIs(t *testing.T) {
 
 // When its lease ends, a gang on two nodes moves into one that has become free.
 func TestAtTheEndOfALeaseAGangMovesNearer(t *testing.T) {
-	jobs := []traces.Job{ringed("a", 0, 6*time.Hour, 3), ringed("b", 0, 6*time.Hour, 3), ringed("c", 0, 6*time.Hour, 3), ringed("d", 0, time.Hour/2, 3),
+	jobs := []traces.Job{ringed("a", 0, 6*time.Hour, 3), ringed("b", 0, 6*time.Hour, 3), ringed("c", 0, 6*time.Hour, 3),
+		ringed("d", 0, time.Hour/2, 3),
 		ringed("x", time.Minute, 5*time.Hour, 2)}
 	got := delayed(t, twoRacks(), jobs, func(c *schedulers.Config) { c.RackWait = 0 })
 	if !strings.Contains(got, "x@1m0s=start[3 7]") || !strings.Contains(got, "x@1h1m0s=migrate[12 13]") {
@@ -134,7 +141,8 @@ func TestAtTheEndOfALeaseAGangMovesNearer(t *testing.T) {
 }
 
 func TestSkewedModelsWaitForOneNode(t *testing.T) {
-	jobs := []traces.Job{ringed("a", 0, 6*time.Hour, 3), ringed("b", 0, 6*time.Hour, 3), ringed("c", 0, 6*time.Hour, 3), ringed("d", 0, 6*time.Hour, 3),
+	jobs := []traces.Job{ringed("a", 0, 6*time.Hour, 3), ringed("b", 0, 6*time.Hour, 3), ringed("c", 0, 6*time.Hour, 3),
+		ringed("d", 0, 6*time.Hour, 3),
 		ringed("x", time.Minute, time.Hour, 2)}
 	skewed := *half
 	skewed.Skewed = true
@@ -148,8 +156,8 @@ func TestSkewedModelsWaitForOneNode(t *testing.T) {
 	}
 }
 
-// The gang x would run at half its rate on GPUs of two nodes. It waits for better until half is enough after its patience,
-// and looks again when something happens: e arrives at 2h.
+// The gang x would run at half its rate on GPUs of two nodes. It waits for better until half is enough after its
+// patience, and looks again when something happens: e arrives at 2h.
 func TestAJobOfDelayLASWaitsForAFastPlace(t *testing.T) {
 	const h = time.Hour
 	jobs := []traces.Job{ringed("a", 0, 6*h, 3), ringed("b", 0, 6*h, 3), ringed("c", 0, 6*h, 3), ringed("d", 0, 6*h, 3),
@@ -173,13 +181,15 @@ func TestAJobOfDelayLASWaitsForAFastPlace(t *testing.T) {
 	}
 }
 
-// x takes two nodes when it has waited for a minute. Its wait begins anew when its lease ends, so it gives them up although nobody
-// wants them, and takes the node that is free an hour later.
+// x takes two nodes when it has waited for a minute. Its wait begins anew when its lease ends, so it gives them up
+// although nobody wants them, and takes the node that is free an hour later.
 func TestAJobOfDelayLASGivesUpASlowPlace(t *testing.T) {
 	const h = time.Hour
-	jobs := []traces.Job{ringed("a", 0, 16*h, 3), ringed("b", 0, 16*h, 3), ringed("c", 0, 16*h, 3), ringed("d", 0, 16*h, 3),
+	jobs := []traces.Job{ringed("a", 0, 16*h, 3), ringed("b", 0, 16*h, 3), ringed("c", 0, 16*h, 3),
+		ringed("d", 0, 16*h, 3),
 		ringed("x", time.Minute, 3*h, 2), ringed("e", 2*time.Minute, time.Second, 1)}
-	got := delayed(t, twoRacks(), jobs, func(c *schedulers.Config) { c.Order, c.Accept, c.Patience = "delay-las", .9, .01 })
+	got := delayed(t, twoRacks(), jobs,
+		func(c *schedulers.Config) { c.Order, c.Accept, c.Patience = "delay-las", .9, .01 })
 	for _, want := range []string{"x@2m0s=start[3 7]", "x@1h2m0s=preempt[3 7]", "x@2h0m0s=start[0 1]"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in %s", want, got)
@@ -189,7 +199,8 @@ func TestAJobOfDelayLASGivesUpASlowPlace(t *testing.T) {
 
 // x accepts half its rate. When its lease ends, it moves into the node that has become free.
 func TestAJobOfDelayLASMovesToAFasterPlace(t *testing.T) {
-	jobs := []traces.Job{ringed("a", 0, 6*time.Hour, 3), ringed("b", 0, 6*time.Hour, 3), ringed("c", 0, 6*time.Hour, 3), ringed("d", 0, time.Hour/2, 3),
+	jobs := []traces.Job{ringed("a", 0, 6*time.Hour, 3), ringed("b", 0, 6*time.Hour, 3), ringed("c", 0, 6*time.Hour, 3),
+		ringed("d", 0, time.Hour/2, 3),
 		ringed("x", time.Minute, 5*time.Hour, 2)}
 	got := delayed(t, twoRacks(), jobs, func(c *schedulers.Config) { c.Order, c.Accept = "delay-las", .5 })
 	if !strings.Contains(got, "x@1m0s=start[3 7]") || !strings.Contains(got, "x@1h1m0s=migrate[12 13]") {
@@ -197,15 +208,17 @@ func TestAJobOfDelayLASMovesToAFasterPlace(t *testing.T) {
 	}
 }
 
-// p runs on both nodes, at half its rate. When its lease ends at 1h3m, it has held two GPUs for an hour and c, which waits,
-// one: the network-sensitive order asks p first, the order of attained GPU-time c.
+// p runs on both nodes, at half its rate. When its lease ends at 1h3m, it has held two GPUs for an hour and c, which
+// waits, one: the network-sensitive order asks p first, the order of attained GPU-time c.
 func TestDallyAsksInTheOrderThatItIsTold(t *testing.T) {
 	spec := cluster.Spec{Name: "pairs", Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{
 		Count: 2, GPUs: 2, Link: cluster.Link{Gbps: 1e9, Latency: 1}, NIC: cluster.Link{Gbps: 8, Latency: 1},
 	}}}}}
 	const h = time.Hour
 	jobs := []traces.Job{
-		ringed("a", 0, 3*time.Minute, 1), ringed("b", 0, 6*h, 1), ringed("c", 0, 6*h, 1), ringed("p", time.Minute, 6*h, 2), ringed("n", 30*time.Minute, 2*h, 1),
+		ringed("a", 0, 3*time.Minute,
+			1), ringed("b", 0, 6*h, 1), ringed("c", 0, 6*h, 1), ringed("p", time.Minute, 6*h, 2), ringed("n", 30*time.Minute,
+			2*h, 1),
 	}
 	for ask, stops := range map[string]bool{"nw": false, "las": true} {
 		got := delayed(t, spec, jobs, func(c *schedulers.Config) { c.RackWait, c.Ask = 0, ask })
@@ -229,11 +242,12 @@ func TestLeasesEndTogether(t *testing.T) {
 	}
 }
 
-// x has a place on two nodes at once. A skewed model waits until a job on three GPUs has attained 3250 GPU-seconds and falls
-// to the second queue, after 1083 s.
+// x has a place on two nodes at once. A skewed model waits until a job on three GPUs has attained 3250 GPU-seconds and
+// falls to the second queue, after 1083 s.
 func TestRackSkewedConsolidatesSkewedModels(t *testing.T) {
 	const h = time.Hour
-	jobs := []traces.Job{ringed("a", 0, 6*h, 3), ringed("b", 0, 6*h, 3), ringed("c", 0, 6*h, 3), ringed("d", 0, 6*h, 3), ringed("x", time.Minute, h/4, 2)}
+	jobs := []traces.Job{ringed("a", 0, 6*h, 3), ringed("b", 0, 6*h, 3), ringed("c", 0, 6*h, 3), ringed("d", 0, 6*h, 3),
+		ringed("x", time.Minute, h/4, 2)}
 	skewed := *half
 	skewed.Skewed = true
 	las := func(c *schedulers.Config) { c.Order, c.Placement = "las-2d-prompt", "rack-skewed" }
@@ -241,12 +255,14 @@ func TestRackSkewedConsolidatesSkewedModels(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	jobs[4].Profile = &skewed
-	if got := delayed(t, twoRacks(), jobs, las); !strings.Contains(got, "x@18m3s=start") || strings.Contains(got, "start[3 7]") {
+	if got := delayed(t, twoRacks(), jobs, las); !strings.Contains(got, "x@18m3s=start") ||
+		strings.Contains(got, "start[3 7]") {
 		t.Errorf("got %s", got)
 	}
 	c := schedulers.DefaultConfig()
 	c.Placement = "rack-skewed"
-	if _, err := schedulers.New(c); err == nil || !strings.Contains(err.Error(), `placement: got "rack-skewed", want a placement that refuses no job`) {
+	if _, err := schedulers.New(c); err == nil ||
+		!strings.Contains(err.Error(), `placement: got "rack-skewed", want a placement that refuses no job`) {
 		t.Errorf("fifo with rack-skewed: %v", err)
 	}
 }

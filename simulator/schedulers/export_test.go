@@ -55,8 +55,8 @@ func everywhere(p Policy, change func(s *Scheduler)) {
 	})
 }
 
-// OnParts returns a policy that plays one scheduler made by make on each part of a cluster whose nodes are divided among
-// virtual clusters, and one on any other cluster.
+// OnParts returns a policy that plays one scheduler made by make on each part of a cluster whose nodes are divided
+// among virtual clusters, and one on any other cluster.
 func OnParts(build func() sim.Scheduler) Policy {
 	return &divided{Policy: nameless{build()}, make: func(Config) (Policy, error) { return nameless{build()}, nil }}
 }

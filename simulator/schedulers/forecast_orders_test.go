@@ -15,8 +15,8 @@ import (
 	"clustergym/traces"
 )
 
-// ranking plays an order on a counter as it is written down: at every point the jobs of the least score that fit run. An
-// order that does not preempt keeps those that run.
+// ranking plays an order on a counter as it is written down: at every point the jobs of the least score that fit run.
+// An order that does not preempt keeps those that run.
 type ranking struct {
 	score   func(v *sim.View, j sim.Job) float64
 	preempt bool

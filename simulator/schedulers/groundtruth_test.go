@@ -89,7 +89,8 @@ func TestPublishedMeans(t *testing.T) {
 		{"sjf", "strict", "366117.613744", "100941.500000", "291625.305687", "291625.305687", "33.277197", 7658747, 0},
 		{"sjf", "skip", "306328.296209", "84094.000000", "231835.988152", "231835.988152", "25.288338", 7658747, 0},
 		{"srtf", "skip", "232178.016588", "11296.000000", "157685.708531", "121397.708531", "1.917906", 7658747, 299},
-		{"las", "skip", "352919.966825", "19819.000000", "278427.658768", "618.177725", "6.212846", 7658747, 522}, // only Tiresias' simulator
+		// only Tiresias' simulator
+		{"las", "skip", "352919.966825", "19819.000000", "278427.658768", "618.177725", "6.212846", 7658747, 522},
 	} {
 		t.Run(want.order+"+"+want.admission, func(t *testing.T) {
 			cfg := schedulers.DefaultConfig()
@@ -97,7 +98,8 @@ func TestPublishedMeans(t *testing.T) {
 			got := run(t, "pool:48", jobs, cfg)
 			six := func(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
 			if six(got.JCT.Mean) != want.jct || six(got.JCT.P50) != want.p50 || six(got.Wait.Mean) != want.wait ||
-				six(got.FirstWait.Mean) != want.first || six(got.BoundedSlowdown.Mean) != want.bsld || got.Makespan != want.lastEnd ||
+				six(got.FirstWait.Mean) != want.first || six(got.BoundedSlowdown.Mean) != want.bsld ||
+				got.Makespan != want.lastEnd ||
 				got.Preemptions != want.preemptions {
 				t.Errorf("got %+v, want %+v", got, want)
 			}

@@ -38,7 +38,8 @@ func (n *naiveHold) job(v *sim.View, j sim.Job) (hours, gpus, spread float64) {
 	return hours, gpus, spread
 }
 
-// goesOn returns for how many hours a running job goes on. Medians are those of the last age of 0, 1, 1¼, 1½, 1¾, 2, 2½, … seconds.
+// goesOn returns for how many hours a running job goes on. Medians are those of the last age of 0, 1, 1¼, 1½, 1¾, 2,
+// 2½, … seconds.
 func (n *naiveHold) goesOn(v *sim.View, j sim.Job) float64 {
 	if !n.est.Causal() {
 		return n.est.Left(v, j).Hours()
@@ -105,7 +106,8 @@ func (n *naiveHold) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 			}
 			wait, lr := (v.Now() - v.Trace(j).Submit).Hours(), math.Log(r)
 			w := &n.w
-			z := w.Base + w.Time*lr + w.Wide*math.Log(max(g, 0.001)) + w.Unsure*s + w.Full*(all-free+g)/all + w.Blocked*blocked/all + w.Both*lr*blocked/all +
+			z := w.Base + w.Time*lr + w.Wide*math.Log(max(g,
+				0.001)) + w.Unsure*s + w.Full*(all-free+g)/all + w.Blocked*blocked/all + w.Both*lr*blocked/all +
 				w.Age*math.Log(1+wait/r) + w.Queue*math.Log(1+asked/all) + w.Delay*delay + w.Later*math.Log(1+later)
 			if z > 0 {
 				continue
@@ -188,7 +190,8 @@ func TestHoldKeepsGPUsFree(t *testing.T) {
 		}
 		return got
 	}
-	if got, want := order(tuned.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})), []int{0, 2, 3, 1}; !slices.Equal(got, want) {
+	if got, want := order(tuned.DefaultHold(sim.Estimates{Mode: sim.EstimateExact})),
+		[]int{0, 2, 3, 1}; !slices.Equal(got, want) {
 		t.Errorf("jobs start as %v, want %v", got, want)
 	}
 	if got, want := order(tuned.Hold{Width: 1}), []int{0, 1, 2, 3}; !slices.Equal(got, want) {
@@ -200,7 +203,8 @@ func TestHoldRefusesWeightsThatAreNoNumbers(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), -2e6} {
 		c := schedulers.DefaultConfig()
 		c.Order, c.Hold = "hold", tuned.Hold{Later: bad}
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "hold.later") || !strings.Contains(err.Error(), "a number from -1e6 to 1e6") {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "hold.later") ||
+			!strings.Contains(err.Error(), "a number from -1e6 to 1e6") {
 			t.Errorf("later %v: %v", bad, err)
 		}
 	}

@@ -39,7 +39,8 @@ func naiveIndex(w tuned.Index, est sim.Estimates) func(v *sim.View, j sim.Job) f
 		n, elder, asked := 1.0, 0.0, 0.0
 		for _, k := range slices.Concat(v.Waiting(), v.Running()) {
 			a, b := v.Trace(j), v.Trace(k)
-			if k != j && a.User != "" && a.User == b.User && a.VC == b.VC && a.Name == b.Name && a.GPUs == b.GPUs && predict.Requested(a) == predict.Requested(b) {
+			if k != j && a.User != "" && a.User == b.User && a.VC == b.VC && a.Name == b.Name && a.GPUs == b.GPUs &&
+				predict.Requested(a) == predict.Requested(b) {
 				n, elder = n+1, max(elder, v.Ran(k).Hours())
 			}
 		}
@@ -48,7 +49,8 @@ func naiveIndex(w tuned.Index, est sim.Estimates) func(v *sim.View, j sim.Job) f
 		}
 		wait := (v.Now() - v.Trace(j).Submit - ran).Hours()
 		key := w.Left*math.Log(m) + w.Gittins*math.Log(f) + w.Attained*math.Log(1+12*ran.Hours()) + w.Width*g +
-			w.Busy*math.Log(1+asked/float64(v.Cluster().GPUs()))*g + w.Spread*s + w.Wait*math.Log(1+wait/m) + w.Kin*math.Log(n) + w.Elder*math.Log(1+elder/m)
+			w.Busy*math.Log(1+asked/float64(v.Cluster().GPUs()))*g + w.Spread*s + w.Wait*math.Log(1+wait/m) + w.Kin*math.Log(n) +
+			w.Elder*math.Log(1+elder/m)
 		if v.State(j) == sim.Running {
 			return key - w.Stay - w.Wider*g - w.Longer*math.Log(m)
 		}
@@ -66,7 +68,9 @@ func campaigns(r *rand.Rand, n int) []traces.Job {
 		}
 		user := r.IntN(4)
 		jobs[i] = traces.Job{
-			ID: fmt.Sprint("j", i), Submit: at, GPUs: 1 << (user + r.IntN(2)) & 7, GPUMilli: 1000, User: fmt.Sprint("u", user), Name: fmt.Sprint("n", r.IntN(2)),
+			ID: fmt.Sprint("j",
+				i), Submit: at, GPUs: 1 << (user + r.IntN(2)) & 7, GPUMilli: 1000, User: fmt.Sprint("u",
+				user), Name: fmt.Sprint("n", r.IntN(2)),
 			Work: time.Duration(1000+r.IntN(20_000*(1+user*user*r.IntN(20)))) * 3 * time.Millisecond,
 		}
 		if jobs[i].GPUs = max(1, jobs[i].GPUs); user == 0 {
@@ -98,7 +102,8 @@ func TestIndexFollowsItsFormula(t *testing.T) {
 			played(t, newPolicy(t, cfg), past.NewArchive(nil), jobs, &got)
 			for i := range want {
 				if i >= len(got) || got[i] != want[i] {
-					t.Fatalf("%s, seed %d, drawn world %d, weights %+v: after %d of %d moments %v, want %v", estimates, seed, k, cfg.Index, i, len(want), got[min(i, len(got)-1)], want[i])
+					t.Fatalf("%s, seed %d, drawn world %d, weights %+v: after %d of %d moments %v, want %v", estimates, seed, k,
+						cfg.Index, i, len(want), got[min(i, len(got)-1)], want[i])
 				}
 			}
 			stops += len(want) - 2*len(jobs)
@@ -116,7 +121,8 @@ func TestIndexContainsOtherOrders(t *testing.T) {
 		order, estimates string
 		is               tuned.Index
 	}{
-		{"srtf", "exact", tuned.Index{Left: 1}}, {"srtf", "history", tuned.Index{Left: 1}}, {"srtf", "noisy:1", tuned.Index{Left: 2}},
+		{"srtf", "exact", tuned.Index{Left: 1}}, {"srtf", "history", tuned.Index{Left: 1}},
+		{"srtf", "noisy:1", tuned.Index{Left: 2}},
 		{"srsf", "exact", tuned.Index{Left: 1, Width: 1}}, {"srsf", "history", tuned.Index{Left: 1, Width: 1}},
 		{"gittins", "exact", tuned.Index{Gittins: 1, Width: 1}}, {"gittins", "history", tuned.Index{Gittins: 1, Width: 1}},
 	} {
@@ -124,18 +130,21 @@ func TestIndexContainsOtherOrders(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, k))
 			jobs := campaigns(r, 100)
 			for i := range jobs {
-				jobs[i].Work += 3*time.Second + time.Duration(r.Int64N(1e9)) // the last second counts as one, so what is left of it decides nothing
+				// the last second counts as one, so what is left of it decides nothing
+				jobs[i].Work += 3*time.Second + time.Duration(r.Int64N(1e9))
 			}
 			var moments [2]moments
 			for i, order := range []string{c.order, "index"} {
 				cfg := schedulers.DefaultConfig()
-				cfg.Order, cfg.Admission, cfg.Estimates, cfg.Index, cfg.Seed = order, "skip", sim.MustEstimates(c.estimates), c.is, seed
+				cfg.Order, cfg.Admission, cfg.Estimates, cfg.Index, cfg.Seed = order, "skip", sim.MustEstimates(c.estimates), c.is,
+					seed
 				moments[i] = momentsOf(t, cfg, past.NewArchive(nil), jobs)
 			}
 			if want, got := moments[0], moments[1]; !slices.Equal(got, want) {
 				for i := range want {
 					if i >= len(got) || got[i] != want[i] {
-						t.Fatalf("%s by %s, seed %d, drawn world %d: after %d of %d moments %v, want %v", c.order, c.estimates, seed, k, i, len(want), got[min(i, len(got)-1)], want[i])
+						t.Fatalf("%s by %s, seed %d, drawn world %d: after %d of %d moments %v, want %v", c.order, c.estimates, seed, k,
+							i, len(want), got[min(i, len(got)-1)], want[i])
 					}
 				}
 			}
@@ -143,10 +152,11 @@ func TestIndexContainsOtherOrders(t *testing.T) {
 	}
 }
 
-// Two users' scripts of four jobs on half of the GPUs each come at the same time, before anything is known of them: all are forecast to run for
-// ten minutes. long0 and short0 start. After a minute short0 has ended, and every other job would be forecast to run for a minute now. So with News
-// short1 and long1, the first of the trace, are before long0, which has nine minutes left. With Elder, long1 has log(1 + 1/10) more than short1 and short2,
-// because long0 has run for a minute, and these two are first.
+// Two users' scripts of four jobs on half of the GPUs each come at the same time, before anything is known of them: all
+// are forecast to run for ten minutes. long0 and short0 start. After a minute short0 has ended, and every other job
+// would be forecast to run for a minute now. So with News short1 and long1, the first of the trace, are before long0,
+// which has nine minutes left. With Elder, long1 has log(1 + 1/10) more than short1 and short2, because long0 has run
+// for a minute, and these two are first.
 func TestIndexHearsOfJobsLikeIt(t *testing.T) {
 	var jobs []traces.Job
 	for i := range 4 {
@@ -184,7 +194,8 @@ func TestIndexRefusesWeightsThatAreNoNumbers(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), -2e6} {
 		c := schedulers.DefaultConfig()
 		c.Order, c.Index = "index", tuned.Index{Elder: bad}
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "index.elder") || !strings.Contains(err.Error(), "a number from -1e6 to 1e6") {
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "index.elder") ||
+			!strings.Contains(err.Error(), "a number from -1e6 to 1e6") {
 			t.Errorf("elder %v: %v", bad, err)
 		}
 	}

@@ -27,7 +27,8 @@ func (e *endless) Next(j *traces.Job) error {
 	}
 	e.i++
 	e.at += time.Duration(e.r.IntN(20)) * second
-	*j = traces.Job{ID: "j", Submit: e.at, Work: time.Duration(1+e.r.IntN(400)) * second, GPUs: 1 + e.r.IntN(4), GPUMilli: 1000, CPUMilli: int64(e.i)}
+	*j = traces.Job{ID: "j", Submit: e.at, Work: time.Duration(1+e.r.IntN(400)) * second, GPUs: 1 + e.r.IntN(4),
+		GPUMilli: 1000, CPUMilli: int64(e.i)}
 	return nil
 }
 
@@ -37,7 +38,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Skip("with the books checked after every change, or under the race detector, this takes too long")
 	}
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 30, GPUs: 8, CPUs: 1000}}}}}
-	for _, name := range []string{"fifo+strict", "sjf+skip", "srtf+skip", "fifo+strict+easy", "fifo+commit+easy", "fifo+strict+conservative"} {
+	for _, name := range []string{"fifo+strict", "sjf+skip", "srtf+skip", "fifo+strict+easy", "fifo+commit+easy",
+		"fifo+strict+conservative"} {
 		t.Run(name, func(t *testing.T) {
 			used := func() uint64 {
 				var m runtime.MemStats

@@ -162,7 +162,8 @@ func (n *naive) rerank(v *sim.View, p *sim.Point) {
 	keep, stops, starts := n.count(v, order)
 	if c := v.Cluster(); !c.Pool() {
 		for _, j := range order {
-			if r := v.Request(j); r.Milli != 1000 || r.Types != 0 || r.CPUMilli != 0 || r.MemBytes != 0 || cluster.Constrained(n.place) {
+			if r := v.Request(j); r.Milli != 1000 || r.Types != 0 || r.CPUMilli != 0 || r.MemBytes != 0 ||
+				cluster.Constrained(n.place) {
 				stops, starts = n.place1by1(v, order, keep)
 				break
 			}
@@ -262,7 +263,8 @@ func (n *naive) place1by1(v *sim.View, order []sim.Job, keep map[sim.Job]bool) (
 			}
 			return ok
 		}
-		placed := try(build(rest, func(sim.Job) bool { return true })) || try(build(rest, func(j sim.Job) bool { return keep[j] }))
+		placed := try(build(rest, func(sim.Job) bool { return true })) ||
+			try(build(rest, func(j sim.Job) bool { return keep[j] }))
 		if !placed {
 			var lower []sim.Job
 			gaveWay := 0
@@ -380,7 +382,8 @@ func drawn(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 		spec.Racks = []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 3}}}}
 	default:
 		spec.Speeds = map[string]float64{"k80": 0.4}
-		spec.Racks = []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4, GPUType: "v100"}, {GPUs: 4, GPUType: "k80", CPUs: 16}}}}
+		spec.Racks = []cluster.RackSpec{
+			{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4, GPUType: "v100"}, {GPUs: 4, GPUType: "k80", CPUs: 16}}}}
 	}
 	jobs := make([]traces.Job, n)
 	at := time.Duration(0)
@@ -388,7 +391,8 @@ func drawn(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 		if r.IntN(3) > 0 {
 			at += time.Duration(r.IntN(30)) * time.Second
 		}
-		j := traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: time.Duration(1+r.IntN(12)) * 10 * time.Second, GPUs: 1 + r.IntN(5), GPUMilli: 1000}
+		j := traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: time.Duration(1+r.IntN(12)) * 10 * time.Second,
+			GPUs: 1 + r.IntN(5), GPUMilli: 1000}
 		j.Estimate = time.Duration(1+r.IntN(12)) * 10 * time.Second
 		j.User = fmt.Sprint("u", i*7%4)
 		switch r.IntN(8) {
@@ -484,8 +488,9 @@ func TestManyKindsOfRequests(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 3, GPUs: 4, CPUs: 32}}}}}
 	var jobs []traces.Job
 	for i := range 700 {
-		jobs = append(jobs, traces.Job{ID: fmt.Sprint("j", i), Submit: time.Duration(i) * 10 * time.Second, GPUs: 1 + r.IntN(4), GPUMilli: 1000,
-			Work: time.Duration(1+r.IntN(50)) * time.Second, CPUMilli: int64(1000 + i*7)})
+		jobs = append(jobs,
+			traces.Job{ID: fmt.Sprint("j", i), Submit: time.Duration(i) * 10 * time.Second, GPUs: 1 + r.IntN(4), GPUMilli: 1000,
+				Work: time.Duration(1+r.IntN(50)) * time.Second, CPUMilli: int64(1000 + i*7)})
 	}
 	for _, order := range []string{"sjf", "srtf"} {
 		cfg := schedulers.DefaultConfig()
@@ -494,7 +499,8 @@ func TestManyKindsOfRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, want := simulate(t, sim.DefaultConfig(), spec, jobs, h), simulate(t, sim.DefaultConfig(), spec, jobs, newNaive(t, cfg))
+		got, want := simulate(t, sim.DefaultConfig(), spec, jobs,
+			h), simulate(t, sim.DefaultConfig(), spec, jobs, newNaive(t, cfg))
 		if got != want {
 			t.Errorf("%s:\n%s", order, diff(got, want))
 		}

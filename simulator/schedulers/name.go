@@ -7,7 +7,8 @@ import (
 	"clustergym/simulator/policyname"
 )
 
-// Parse returns the default configuration of the policy over the whole queue that is called name, or says why there is none.
+// Parse returns the default configuration of the policy over the whole queue that is called name, or says why there is
+// none.
 func Parse(name string) (Config, error) {
 	n, err := Names().Find(name)
 	return Named(n), err
@@ -20,12 +21,14 @@ func Named(n policyname.Name) Config {
 	return c
 }
 
-// Take sets the policy of c: its order, and its admission and back-filling, which are the order's own where n leaves them out.
+// Take sets the policy of c: its order, and its admission and back-filling, which are the order's own where n leaves
+// them out.
 func (c *Config) Take(n policyname.Name) {
 	c.Order, c.Admission, c.Backfill = n.Base, n.Admission, cmp.Or(n.Backfill, "none")
 }
 
-// Names resolves the names of policies over the whole queue: an order with an admission and a kind of back-filling that go with it.
+// Names resolves the names of policies over the whole queue: an order with an admission and a kind of back-filling that
+// go with it.
 func Names() *policyname.Resolver {
 	return &policyname.Resolver{Orders: Orders(), Check: func(n policyname.Name) error {
 		c := Named(n)

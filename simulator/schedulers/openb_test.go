@@ -39,7 +39,8 @@ func crowded(b *testing.B) (cluster.Spec, []traces.Job) {
 			}
 			return v
 		}
-		rack.Nodes = append(rack.Nodes, cluster.NodeSpec{CPUs: num(1) / 1000, MemGB: num(2) / 1024, GPUs: int(num(3)), GPUType: r[4]})
+		rack.Nodes = append(rack.Nodes,
+			cluster.NodeSpec{CPUs: num(1) / 1000, MemGB: num(2) / 1024, GPUs: int(num(3)), GPUType: r[4]})
 	}
 	const pods = "openb_pod_list_default_part1.csv.gz"
 	g, err := traces.OpenFile(filepath.Join(openbFolder, pods))
@@ -71,7 +72,10 @@ func BenchmarkManyKinds(b *testing.B) {
 	for _, c := range []struct{ admission, backfill string }{{"strict", "none"}, {"skip", "none"}, {"strict", "easy"}} {
 		b.Run(c.admission+"+"+c.backfill, func(b *testing.B) {
 			spec, jobs := crowded(b)
-			playOn(b, spec, jobs, func(k *schedulers.Config) { k.Admission, k.Backfill, k.Placement = c.admission, c.backfill, "best-fit" })
+			playOn(b, spec, jobs, func(k *schedulers.Config) {
+				k.Admission, k.Backfill, k.Placement = c.admission, c.backfill,
+					"best-fit"
+			})
 		})
 	}
 }

@@ -77,7 +77,8 @@ func busy8(r *rand.Rand) []traces.Job {
 	at := time.Duration(0)
 	for i := range jobs {
 		at += time.Duration(r.IntN(60)) * time.Second
-		jobs[i] = traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: time.Duration(1+r.IntN(20)*r.IntN(20)) * time.Second, GPUs: 1 + r.IntN(8), GPUMilli: 1000}
+		jobs[i] = traces.Job{ID: fmt.Sprint("j", i), Submit: at, Work: time.Duration(1+r.IntN(20)*r.IntN(20)) * time.Second,
+			GPUs: 1 + r.IntN(8), GPUMilli: 1000}
 	}
 	return jobs
 }
@@ -122,7 +123,8 @@ func TestForecastsThatAreRightAreExact(t *testing.T) {
 	for range 5 {
 		jobs := busy8(r)
 		for _, order := range schedulers.Orders() {
-			if !schedulers.IsOrder(order) || !schedulers.Estimating(order) && order != "fifo" || order == "gittins" || order == "qssf" || order == "index" {
+			if !schedulers.IsOrder(order) || !schedulers.Estimating(order) && order != "fifo" || order == "gittins" ||
+				order == "qssf" || order == "index" {
 				continue
 			}
 			for _, fill := range []string{"none", "easy", "conservative"} {
@@ -143,8 +145,8 @@ func TestForecastsThatAreRightAreExact(t *testing.T) {
 	}
 }
 
-// What back-filling promises holds under forecasts that are never too short: the first in line starts no later than it would
-// if nobody were let past it. Under forecasts that are too short it need not.
+// What back-filling promises holds under forecasts that are never too short: the first in line starts no later than it
+// would if nobody were let past it. Under forecasts that are too short it need not.
 func TestBackfillingKeepsItsPromiseUnderLongForecasts(t *testing.T) {
 	seed := testseed.Or(53)
 	for _, way := range []how{{"strict", "easy"}, {"strict", "conservative"}, {"commit", "easy"}} {
@@ -156,7 +158,8 @@ func TestBackfillingKeepsItsPromiseUnderLongForecasts(t *testing.T) {
 				by    oracle
 				short bool
 			}{
-				{times(1), false}, {times(3), false}, {always(400 * time.Second), false}, {scattered(1, 5), false}, // 400 s is the longest run
+				// 400 s is the longest run
+				{times(1), false}, {times(3), false}, {always(400 * time.Second), false}, {scattered(1, 5), false},
 				{times(0.2), true}, {always(time.Nanosecond), true}, {scattered(0, 1.5), true},
 			} {
 				broken := ""
@@ -181,17 +184,18 @@ func TestBackfillingKeepsItsPromiseUnderLongForecasts(t *testing.T) {
 	}
 }
 
-// Eight GPUs: A holds five until 100 though it is forecast to end at 5, B one until 50. At 10 the head H wants seven. A has
-// run for 10 and is forecast to end at 20, the shadow time. At 11 C is forecast to end at 19, D at 23, and there is room for
-// one of them: C starts. It ends at 20, when A is forecast to end at 40: EASY and conservative back-filling now let D past H,
-// and commit, which computes the shadow time once, does not.
+// Eight GPUs: A holds five until 100 though it is forecast to end at 5, B one until 50. At 10 the head H wants seven. A
+// has run for 10 and is forecast to end at 20, the shadow time. At 11 C is forecast to end at 19, D at 23, and there is
+// room for one of them: C starts. It ends at 20, when A is forecast to end at 40: EASY and conservative back-filling
+// now let D past H, and commit, which computes the shadow time once, does not.
 func TestOverdueJobsByHand(t *testing.T) {
 	job := func(id string, submit, work, forecast time.Duration, n int) traces.Job {
 		j := whole(id, submit*second, work*second, n)
 		j.Estimate = forecast * second
 		return j
 	}
-	jobs := []traces.Job{job("A", 0, 100, 5, 5), job("B", 0, 50, 50, 1), job("H", 10, 10, 10, 7), job("C", 11, 9, 8, 2), job("D", 11, 12, 12, 2)}
+	jobs := []traces.Job{job("A", 0, 100, 5, 5), job("B", 0, 50, 50, 1), job("H", 10, 10, 10, 7), job("C", 11, 9, 8, 2),
+		job("D", 11, 12, 12, 2)}
 	forecasts := oracle{"estimates", func(j *traces.Job) (q [predict.Quantiles]float64) {
 		for i := range q {
 			q[i] = float64(j.Estimate)
@@ -212,8 +216,8 @@ func TestOverdueJobsByHand(t *testing.T) {
 	}
 }
 
-// Under forecasts that are all too short every job is served, and no policy looks again and again for the ends of jobs that
-// are overdue.
+// Under forecasts that are all too short every job is served, and no policy looks again and again for the ends of jobs
+// that are overdue.
 func TestJobsThatOutliveForecastsAreServed(t *testing.T) {
 	jobs := busy8(rand.New(rand.NewPCG(testseed.Or(59), 1)))
 	for _, order := range schedulers.Orders() {
@@ -222,7 +226,8 @@ func TestJobsThatOutliveForecastsAreServed(t *testing.T) {
 		}
 		for _, way := range ways(order) {
 			cfg := schedulers.DefaultConfig()
-			cfg.Order, cfg.Admission, cfg.Backfill, cfg.Estimates = order, way.admission, way.backfill, sim.MustEstimates("history")
+			cfg.Order, cfg.Admission, cfg.Backfill, cfg.Estimates = order, way.admission, way.backfill,
+				sim.MustEstimates("history")
 			var right points
 			h := newPolicy(t, cfg)
 			played(t, h, times(1), jobs, &right)
@@ -253,8 +258,8 @@ func (n *points) Observe(_ *sim.View, p *sim.Point) error {
 }
 
 // promises notes, for each job when it becomes the first in line, when enough GPUs would be free for it if no other job
-// started, by the forecasts of that moment; and whether it has started by then. Jobs that end early later on promise more,
-// but a policy that computes the shadow time once need not keep that.
+// started, by the forecasts of that moment; and whether it has started by then. Jobs that end early later on promise
+// more, but a policy that computes the shadow time once need not keep that.
 type promises struct {
 	sim.Scheduler
 	by     map[sim.Job]time.Duration

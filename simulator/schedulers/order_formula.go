@@ -23,17 +23,19 @@ var wfp3Peer = rule{name: "wfp3-rlscheduler", estimates: true, key: func(in *inp
 func wfp3Score(w, r, n float64) float64 { return -math.Pow(w/r, 3) * n }
 
 // unicep is −w/(log₂n·r), lowest first (the same source as wfp3). log₂1 = 0: as in RLScheduler's code, 10⁻¹⁵ is added
-// to w and n, which puts jobs of one processor first. The source knows no less than one processor; a job of a share of one, or
-// of none, counts as a job of one, because a negative logarithm would put the longest wait last.
-var unicep = rule{name: "unicep", estimates: true, dynamic: true, key: func(in *inputs, v *sim.View, j sim.Job) float64 {
-	return unicepScore(waited(v, j), in.requested(v, j), processors(v, j))
-}}
+// to w and n, which puts jobs of one processor first. The source knows no less than one processor; a job of a share of
+// one, or of none, counts as a job of one, because a negative logarithm would put the longest wait last.
+var unicep = rule{name: "unicep", estimates: true, dynamic: true,
+	key: func(in *inputs, v *sim.View, j sim.Job) float64 {
+		return unicepScore(waited(v, j), in.requested(v, j), processors(v, j))
+	}}
 
-// unicepPeer is the "UNICEP" of RLScheduler's tables; see wfp3Peer. With its negative waits jobs of one processor or less go
-// last.
-var unicepPeer = rule{name: "unicep-rlscheduler", estimates: true, key: func(in *inputs, v *sim.View, j sim.Job) float64 {
-	return unicepScore(peerWait(v, j), in.requested(v, j), processors(v, j))
-}}
+// unicepPeer is the "UNICEP" of RLScheduler's tables; see wfp3Peer. With its negative waits jobs of one processor or
+// less go last.
+var unicepPeer = rule{name: "unicep-rlscheduler", estimates: true,
+	key: func(in *inputs, v *sim.View, j sim.Job) float64 {
+		return unicepScore(peerWait(v, j), in.requested(v, j), processors(v, j))
+	}}
 
 func unicepScore(w, r, n float64) float64 { return -(w + 1e-15) / (math.Log2(max(1, n)+1e-15) * r) }
 

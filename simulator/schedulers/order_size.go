@@ -12,9 +12,10 @@ var smallest = rule{name: "smallest", key: func(_ *inputs, v *sim.View, j sim.Jo
 
 // smallestPreempt serves the job with the fewest GPUs first and preempts for it (Tiresias' simulator calls it
 // "sjf").
-var smallestPreempt = rule{name: "smallest-preempt", preemptive: true, key: func(_ *inputs, v *sim.View, j sim.Job) float64 {
-	return float64(queue.Milli(v, j))
-}}
+var smallestPreempt = rule{name: "smallest-preempt", preemptive: true,
+	key: func(_ *inputs, v *sim.View, j sim.Job) float64 {
+		return float64(queue.Milli(v, j))
+	}}
 
 // largest serves the job with the most GPUs first, without preemption.
 var largest = rule{name: "largest", key: func(_ *inputs, v *sim.View, j sim.Job) float64 {
@@ -48,8 +49,8 @@ var qssf = rule{name: "qssf", estimates: true, key: func(in *inputs, v *sim.View
 	return in.area(v, j)
 }}
 
-// area returns the estimated run time of j times the thousandths of a GPU that it asks for. Jobs without work have none,
-// whatever their GPUs; their estimate of 1 ns (sim.Estimates.Of) would order them by these.
+// area returns the estimated run time of j times the thousandths of a GPU that it asks for. Jobs without work have
+// none, whatever their GPUs; their estimate of 1 ns (sim.Estimates.Of) would order them by these.
 func (in *inputs) area(v *sim.View, j sim.Job) float64 {
 	e := in.est.Of(v, j)
 	if e == 1 {

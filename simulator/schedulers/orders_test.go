@@ -29,7 +29,8 @@ func (s *starts) Observe(v *sim.View, p *sim.Point) error {
 // scores when they start. The scores are written here a second time, from the papers.
 func TestOrdersFollowTheirFormulas(t *testing.T) {
 	type row struct{ s, r, n float64 } // seconds, seconds, processors
-	rows := []row{{7, 1000, 8}, {20, 300, 5}, {35, 4000, 6}, {60, 40, 8}, {90, 4000, 5}, {100, 700, 7}, {130, 41, 6}, {400, 300, 5}, {500, 900, 8}}
+	rows := []row{{7, 1000, 8}, {20, 300, 5}, {35, 4000, 6}, {60, 40, 8}, {90, 4000, 5}, {100, 700, 7}, {130, 41, 6},
+		{400, 300, 5}, {500, 900, 8}}
 	scores := map[string]func(j row, now float64) float64{
 		"fifo":         func(j row, _ float64) float64 { return j.s },
 		"lcfs":         func(j row, _ float64) float64 { return -j.s },
@@ -54,7 +55,9 @@ func TestOrdersFollowTheirFormulas(t *testing.T) {
 	}
 	var jobs []traces.Job
 	for _, j := range rows {
-		jobs = append(jobs, traces.Job{Submit: time.Duration(j.s) * time.Second, Work: time.Duration(j.r) * time.Second, GPUs: int(j.n), GPUMilli: 1000})
+		jobs = append(jobs,
+			traces.Job{Submit: time.Duration(j.s) * time.Second, Work: time.Duration(j.r) * time.Second, GPUs: int(j.n),
+				GPUMilli: 1000})
 	}
 	orders := map[string]bool{}
 	for name, score := range scores {

@@ -36,8 +36,8 @@ func (p *pass) ends(d *sim.Decision) {
 	d.Op, d.Until = sim.Wait, time.Duration(p.until)
 }
 
-// others reports whether other code has decided since the latest decision. On a part of a cluster, whose policies decide one
-// after the other, divided notes in version that jobs have been dropped.
+// others reports whether other code has decided since the latest decision. On a part of a cluster, whose policies
+// decide one after the other, divided notes in version that jobs have been dropped.
 func (p *pass) others(v *sim.View) bool {
 	return v.Cluster().Version() != p.version || v.Cluster().Own() == v.Cluster().GPUs() && v.Decisions() != p.decisions
 }

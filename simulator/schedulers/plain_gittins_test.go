@@ -9,18 +9,19 @@ import (
 )
 
 // plainly is gittins2D from a plain list, with every rank computed anew at every point.
-var plainly = rule{name: "gittins-2d", preemptive: true, dynamic: true, key: func(in *inputs, v *sim.View, j sim.Job) float64 {
-	g := in.state.(*plainGittins)
-	return -g.index(float64(g.quanta(v, j)) * g.quantum)
-}, state: func(in *inputs) stateful {
-	g := &plainGittins{quantum: float64(in.cfg.Quantum), learns: len(in.cfg.Service) == 0}
-	for _, d := range in.cfg.Service {
-		g.service = append(g.service, float64(d))
-	}
-	slices.Sort(g.service)
-	g.add()
-	return g
-}}
+var plainly = rule{name: "gittins-2d", preemptive: true, dynamic: true,
+	key: func(in *inputs, v *sim.View, j sim.Job) float64 {
+		g := in.state.(*plainGittins)
+		return -g.index(float64(g.quanta(v, j)) * g.quantum)
+	}, state: func(in *inputs) stateful {
+		g := &plainGittins{quantum: float64(in.cfg.Quantum), learns: len(in.cfg.Service) == 0}
+		for _, d := range in.cfg.Service {
+			g.service = append(g.service, float64(d))
+		}
+		slices.Sort(g.service)
+		g.add()
+		return g
+	}}
 
 type plainGittins struct {
 	quantum float64   // nanoseconds

@@ -27,7 +27,8 @@ func queued(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 		spec.Pool = gpus
 	case 1:
 		spec.Speeds = map[string]float64{"k80": 0.4}
-		spec.Racks = []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 3, GPUs: 4, GPUType: "v100"}, {GPUs: 4, GPUType: "k80", CPUs: 16}}}}
+		spec.Racks = []cluster.RackSpec{
+			{Nodes: []cluster.NodeSpec{{Count: 3, GPUs: 4, GPUType: "v100"}, {GPUs: 4, GPUType: "k80", CPUs: 16}}}}
 	default:
 		spec.Racks = []cluster.RackSpec{{Count: 2, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4, CPUs: 16}}}}
 	}
@@ -38,7 +39,8 @@ func queued(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 	at := 0.0
 	for len(jobs) < n {
 		work := math.Ceil(math.Exp(3 + 2*r.NormFloat64()))
-		j := traces.Job{User: fmt.Sprint("u", r.IntN(4)), Submit: time.Duration(at) * second, Work: time.Duration(work) * second, GPUs: 1, GPUMilli: 1000}
+		j := traces.Job{User: fmt.Sprint("u", r.IntN(4)), Submit: time.Duration(at) * second,
+			Work: time.Duration(work) * second, GPUs: 1, GPUMilli: 1000}
 		switch r.IntN(10) {
 		case 0, 1:
 			j.GPUs = 1 + r.IntN(gpus)
@@ -79,7 +81,8 @@ func queued(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 
 // playAmid plays jobs under h, with meddling while other code starts and drops jobs too, and returns all events as
 // text, with the error that ended them if there was one: a run in which the jobs that are left can never start.
-func playAmid(t *testing.T, cfg sim.Config, spec cluster.Spec, jobs []traces.Job, h sim.Scheduler, seed uint64, meddling bool) string {
+func playAmid(t *testing.T, cfg sim.Config, spec cluster.Spec, jobs []traces.Job, h sim.Scheduler, seed uint64,
+	meddling bool) string {
 	t.Helper()
 	s, err := sim.New(cfg, spec)
 	if err != nil {
@@ -151,7 +154,8 @@ func TestDecisionsArePlain(t *testing.T) {
 				cfg.Seed = r.Uint64()
 				cfg.Placement = append([]string{"random"}, fixedPlacements...)[r.IntN(1+len(fixedPlacements))]
 				cfg.Estimates = sim.MustEstimates([]string{"exact", "trace", "noisy:0.7"}[r.IntN(3)])
-				cfg.Quantum = []time.Duration{time.Second, 10 * second, time.Minute, 1234567 * time.Microsecond, time.Hour}[r.IntN(5)]
+				cfg.Quantum = []time.Duration{time.Second, 10 * second, time.Minute, 1234567 * time.Microsecond,
+					time.Hour}[r.IntN(5)]
 				if r.IntN(3) == 0 {
 					for range 1 + r.IntN(40) {
 						cfg.Service = append(cfg.Service, time.Duration(math.Exp(3+2*r.NormFloat64())*1e9))

@@ -103,7 +103,8 @@ func TestNobodyIsStoppedForNothing(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		spec, jobs := estimated(r, rapid.IntRange(1, 60).Draw(t, "jobs"))
 		if spec.Pool > 0 {
-			spec = cluster.Spec{Racks: []cluster.RackSpec{{Count: 3, Nodes: []cluster.NodeSpec{{Count: 1, GPUs: 4}}}}, VCs: spec.VCs}
+			spec = cluster.Spec{Racks: []cluster.RackSpec{{Count: 3, Nodes: []cluster.NodeSpec{{Count: 1, GPUs: 4}}}},
+				VCs: spec.VCs}
 		}
 		cfg := schedulers.DefaultConfig()
 		cfg.Order, cfg.Placement = "smallest-preempt", fixedPlacements[r.IntN(len(fixedPlacements))]
@@ -158,7 +159,8 @@ func TestFailuresLoseNobody(t *testing.T) {
 		if !schedulers.IsOrder(order) {
 			continue
 		}
-		for _, with := range []struct{ admission, backfill string }{{"strict", ""}, {"skip", ""}, {"commit", ""}, {"strict", "easy"}, {"commit", "easy"}, {"strict", "conservative"}} {
+		for _, with := range []struct{ admission, backfill string }{{"strict", ""}, {"skip", ""}, {"commit", ""},
+			{"strict", "easy"}, {"commit", "easy"}, {"strict", "conservative"}} {
 			cfg := schedulers.DefaultConfig()
 			cfg.Order, cfg.Admission, cfg.Backfill = order, with.admission, with.backfill
 			if cfg.Order == "gittins-2d" {

@@ -35,7 +35,8 @@ type policy struct {
 // that looks a policy up.)
 func policies() []policy {
 	inRounds := func(cfg Config, p place.Placement) (Policy, error) {
-		return rounds.New(rounds.Setup{Name: cfg.Order, Turns: cfg.Turns, Place: p, Est: cfg.estimates(), Asks: cfg.Estimating()})
+		return rounds.New(rounds.Setup{Name: cfg.Order, Turns: cfg.Turns, Place: p, Est: cfg.estimates(),
+			Asks: cfg.Estimating()})
 	}
 	leases := func(cfg Config, _ place.Placement) (Policy, error) { return delay.New(cfg.Order, cfg.Leases) }
 	return []policy{
@@ -50,7 +51,10 @@ func policies() []policy {
 		{name: "dally", preemptive: true, make: leases},
 		{name: "delay-las", preemptive: true, make: leases},
 		{name: "tiresias-lease", preemptive: true, make: leases},
-		{name: "exact", make: func(cfg Config, p place.Placement) (Policy, error) { return exact.New(cfg.Workload, p, cfg.Placement) }},
+		{name: "exact", make: func(cfg Config, p place.Placement) (Policy,
+			error) {
+			return exact.New(cfg.Workload, p, cfg.Placement)
+		}},
 	}
 }
 

@@ -198,7 +198,8 @@ func (s *Scheduler) bestOf(v *sim.View, free int) (l *vcQueue, at int) {
 		if k.over {
 			continue
 		}
-		if w := k.Best(v, s.limit(min(free, k.budget)/1000)); w != queue.None && (at == queue.None || k.Top(w).Before(l.Top(at))) {
+		if w := k.Best(v, s.limit(min(free, k.budget)/1000)); w != queue.None &&
+			(at == queue.None || k.Top(w).Before(l.Top(at))) {
 			l, at = k, w
 		}
 	}
@@ -240,7 +241,8 @@ func (s *Scheduler) nextStep(v *sim.View, d *sim.Decision) (done bool) {
 		s.push(v, queue.Entry{Key: s.key(v, e.Job), Pos: e.Pos, Job: e.Job})
 	}
 	if len(s.stopped) > 0 {
-		s.running = slices.DeleteFunc(s.running, func(e queue.Entry) bool { return v.State(e.Job) != sim.Running || v.Pos(e.Job) != e.Pos })
+		s.running = slices.DeleteFunc(s.running,
+			func(e queue.Entry) bool { return v.State(e.Job) != sim.Running || v.Pos(e.Job) != e.Pos })
 		s.stopped = s.stopped[:0]
 	}
 	if s.state != nil {
@@ -266,8 +268,9 @@ func (k *kept) holds(v *sim.View, j sim.Job) bool {
 	return !k.none() && (v.Pos(j) < k.first || v.Now()-v.Started(j) < k.min)
 }
 
-// Keep makes a scheduler that stops running jobs spare some from the next Reset on: those at positions before first, and
-// those whose stint has not lasted min. It does not ask to be called when that time is over. It implements sched.Keeper.
+// Keep makes a scheduler that stops running jobs spare some from the next Reset on: those at positions before first,
+// and those whose stint has not lasted min. It does not ask to be called when that time is over. It implements
+// sched.Keeper.
 func (s *Scheduler) Keep(first int, least time.Duration) { s.kept = kept{first, least} }
 
 // goesOn reports whether a job of a virtual cluster that shares its nodes was stopped only because another needed its
@@ -290,7 +293,8 @@ func (s *Scheduler) takeStock(v *sim.View) {
 		return // no job has stopped, and other code has started none
 	}
 	s.ended = false
-	s.running = slices.DeleteFunc(s.running, func(e queue.Entry) bool { return v.State(e.Job) != sim.Running || v.Pos(e.Job) != e.Pos })
+	s.running = slices.DeleteFunc(s.running,
+		func(e queue.Entry) bool { return v.State(e.Job) != sim.Running || v.Pos(e.Job) != e.Pos })
 	if len(s.running) == len(v.Running()) {
 		return
 	}

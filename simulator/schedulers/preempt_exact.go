@@ -88,7 +88,8 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 func (x *exactPlan) begin(s *Scheduler, v *sim.View) {
 	c := v.Cluster()
 	same := x.of == c
-	x.high, x.kept, x.full, x.of = place.CopyOf(c, x.high, same), place.CopyOf(c, x.kept, same), place.CopyOf(c, x.full, same), c
+	x.high, x.kept, x.full, x.of = place.CopyOf(c, x.high,
+		same), place.CopyOf(c, x.kept, same), place.CopyOf(c, x.full, same), c
 	x.guess = append(x.guess[:0], s.chosen...)
 	s.chosen, s.stopped = s.chosen[:0], s.stopped[:0]
 	for _, e := range x.guess {

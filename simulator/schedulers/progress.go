@@ -9,7 +9,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// ErrNoProgress is returned by policies that stop jobs again and again before these get anywhere, so that the run would not end.
+// ErrNoProgress is returned by policies that stop jobs again and again before these get anywhere, so that the run would
+// not end.
 var ErrNoProgress = errors.New("jobs are stopped before they get anywhere")
 
 const (
@@ -20,8 +21,8 @@ const (
 	hardlyBy = 0.01
 )
 
-// turns watches over a policy that stops, moves or resizes running jobs. If a restart costs as much as a turn brings, no job ever
-// ends, and the run continues until the clock's limit.
+// turns watches over a policy that stops, moves or resizes running jobs. If a restart costs as much as a turn brings,
+// no job ever ends, and the run continues until the clock's limit.
 type turns struct {
 	stops     int
 	ended     int // jobs that have ended
@@ -52,7 +53,8 @@ func (t *turns) see(v *sim.View, c *Config, d *sim.Decision) error {
 	if t.stops, t.done, t.ran = 0, done, ran; !slow || spent <= 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %d stops have brought %v of work in %v on GPUs, because %s; want cheaper restarts%s", c.Name(), ErrNoProgress,
+	return fmt.Errorf("%s: %w: %d stops have brought %v of work in %v on GPUs, because %s; want cheaper restarts%s",
+		c.Name(), ErrNoProgress,
 		stops, time.Duration(max(0, progress)), time.Duration(spent), costs(v, c), longerTurns(c))
 }
 
@@ -69,7 +71,8 @@ func (t *turns) account(v *sim.View) (done, left, ran float64) {
 	return done, left, ran
 }
 
-// turn returns how long the policy lets jobs run at a time, and the key that says so; 0 if they are stopped for other reasons.
+// turn returns how long the policy lets jobs run at a time, and the key that says so; 0 if they are stopped for other
+// reasons.
 func (c *Config) turn() (d time.Duration, key string) {
 	if d := rounds.Length(c.Order, c.Turns); d > 0 {
 		return d, "round"

@@ -22,7 +22,8 @@ func TestPromotionByHand(t *testing.T) {
 	got := simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 1}, []traces.Job{
 		whole("A", 0, 60*second, 1), whole("B", 5*second, 30*second, 1), whole("C", 21*second, 5*second, 1)}, h)
 	// B falls again at 50, behind A, which has run 25 s and waited as long: too short for it to rise.
-	for _, want := range []string{"10s preempt A", "10s start B", "20s preempt B", "20s start A", "21s preempt A", "21s start C",
+	for _, want := range []string{"10s preempt A", "10s start B", "20s preempt B", "20s start A", "21s preempt A",
+		"21s start C",
 		"26s finish C", "26s start A", "40s timer", "40s preempt A", "40s start B", "50s preempt B", "50s start A"} {
 		at := strings.Index(got, want)
 		if at < 0 {
@@ -56,7 +57,8 @@ func TestPromotionAgreesWithTiresias(t *testing.T) {
 		dec := func(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
 		if dec(got.JCT.Mean) != want.jct || dec(got.FirstWait.Mean) != want.first || dec(got.Wait.Mean) != want.wait ||
 			got.Preemptions != want.preemptions || got.Makespan != 7658747 {
-			t.Errorf("%s, promote %g: got %s %s %s %d", want.order, want.promote, dec(got.JCT.Mean), dec(got.FirstWait.Mean), dec(got.Wait.Mean), got.Preemptions)
+			t.Errorf("%s, promote %g: got %s %s %s %d", want.order, want.promote, dec(got.JCT.Mean), dec(got.FirstWait.Mean),
+				dec(got.Wait.Mean), got.Preemptions)
 		}
 	}
 }

@@ -21,7 +21,8 @@ func BenchmarkLongQueues(b *testing.B) {
 	}{
 		{"fifo+strict+conservative", "exact", false}, {"fifo+strict+conservative", "noisy:0.5", false},
 		{"sjf+strict+conservative", "exact", false}, {"f1+strict+conservative", "noisy:0.5", false},
-		{"largest+strict+conservative", "exact", false}, {"gittins-2d+skip", "exact", true}, {"gittins-2d+skip", "exact", false},
+		{"largest+strict+conservative", "exact", false}, {"gittins-2d+skip", "exact", true},
+		{"gittins-2d+skip", "exact", false},
 	} {
 		for _, n := range []int{1000, 10_000, 64_000} {
 			b.Run(fmt.Sprintf("%s/%s/known=%t/%d", c.policy, c.estimates, c.known, n), func(b *testing.B) {

@@ -7,15 +7,15 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Ranker ranks single jobs as an order does, for policies that choose among the jobs that an environment shows them. Not
-// safe for concurrent use.
+// Ranker ranks single jobs as an order does, for policies that choose among the jobs that an environment shows them.
+// Not safe for concurrent use.
 type Ranker struct {
 	rule rule
 	in   inputs
 }
 
-// Ranking returns the orders that NewRanker knows: those whose keys follow from a job, what is known of its run time, and
-// the clock.
+// Ranking returns the orders that NewRanker knows: those whose keys follow from a job, what is known of its run time,
+// and the clock.
 func Ranking() []string {
 	var names []string
 	for _, r := range rules {

@@ -21,7 +21,8 @@ func TestRankersAreOfOrdersThatRankSingleJobs(t *testing.T) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	for _, name := range []string{"srtf", "drf", "dally", "random", "lpf", "no such order"} {
-		if _, err := schedulers.NewRanker(name, sim.MustEstimates("exact")); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "want one of fifo, sjf") {
+		if _, err := schedulers.NewRanker(name, sim.MustEstimates("exact")); err == nil ||
+			!strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "want one of fifo, sjf") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -33,7 +34,8 @@ func TestRankersRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs := []traces.Job{{ID: "a", Work: 100 * second, GPUs: 8, GPUMilli: 1000}, {ID: "b", Work: 200 * second, GPUs: 2, GPUMilli: 1000}}
+	jobs := []traces.Job{{ID: "a", Work: 100 * second, GPUs: 8, GPUMilli: 1000},
+		{ID: "b", Work: 200 * second, GPUs: 2, GPUMilli: 1000}}
 	if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,8 @@ func TestRankersRank(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := s.View()
-	for order, first := range map[string]sim.Job{"fifo": 0, "lcfs": 1, "sjf": 0, "ljf": 1, "smallest": 1, "area": 1, "largest-area": 0} {
+	for order, first := range map[string]sim.Job{"fifo": 0, "lcfs": 1, "sjf": 0, "ljf": 1, "smallest": 1, "area": 1,
+		"largest-area": 0} {
 		r, err := schedulers.NewRanker(order, sim.MustEstimates("exact"))
 		if err != nil {
 			t.Fatal(err)

@@ -118,7 +118,8 @@ func (x *world) compare(t fatal, seed uint64, meddled bool) (decisions string) {
 // ranksClasses are the orders that rank classes of jobs, and ranksClassesIn the ways in which they do.
 var (
 	ranksClasses   = []string{"drf", "packer"}
-	ranksClassesIn = []how{{"strict", "none"}, {"skip", "none"}, {"strict", "easy"}, {"strict", "conservative"}, {"commit", "none"}, {"commit", "easy"}}
+	ranksClassesIn = []how{{"strict", "none"}, {"skip", "none"}, {"strict", "easy"}, {"strict", "conservative"},
+		{"commit", "none"}, {"commit", "easy"}}
 )
 
 // Ranking classes of jobs anew decides exactly as ranking every job anew, with virtual clusters, failures, restarts,
@@ -137,8 +138,8 @@ func TestRankingClassesIsRankingJobs(t *testing.T) {
 	}
 }
 
-// What back-filling keeps from one point to the next changes no decision, whatever happens in between: nodes that fail while
-// they are idle, for example.
+// What back-filling keeps from one point to the next changes no decision, whatever happens in between: nodes that fail
+// while they are idle, for example.
 func TestBackfillingKeepsOnlyWhatHolds(t *testing.T) {
 	for _, order := range []string{"fifo", "sjf", "drf", "tetris", "wfp3"} {
 		for _, way := range []how{{"strict", "easy"}, {"strict", "conservative"}} {
@@ -165,12 +166,13 @@ func TestBackfillingKeepsOnlyWhatHolds(t *testing.T) {
 	}
 }
 
-// Two nodes of one GPU; c, which needs both, is the head of the line. When the node that is free fails, c has to wait for
-// its repair, so d, which does not end in time for c otherwise, no longer delays it.
+// Two nodes of one GPU; c, which needs both, is the head of the line. When the node that is free fails, c has to wait
+// for its repair, so d, which does not end in time for c otherwise, no longer delays it.
 func TestAnIdleNodeThatFailsMakesReservationsAnew(t *testing.T) {
 	for _, backfill := range []string{"easy", "conservative"} {
 		x := &world{cfg: sim.DefaultConfig(), policy: schedulers.DefaultConfig()}
-		x.policy.Order, x.policy.Admission, x.policy.Backfill, x.policy.Estimates = "fifo", "strict", backfill, sim.MustEstimates("trace")
+		x.policy.Order, x.policy.Admission, x.policy.Backfill, x.policy.Estimates = "fifo", "strict", backfill,
+			sim.MustEstimates("trace")
 		x.spec.Racks = []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 1}}}}
 		x.cfg.Failures.MTBF, x.cfg.Failures.MTTR, x.cfg.Seed = 30*second, second, 1
 		for i, want := range []struct {
@@ -214,8 +216,8 @@ func TestOthersStopAJobInAPartBetweenTwoStarts(t *testing.T) {
 	}
 }
 
-// The same as TestRankingClassesIsRankingJobs with hundreds of waiting jobs, most of which have a demand or a user of their own: classes and lines are
-// forgotten on the way.
+// The same as TestRankingClassesIsRankingJobs with hundreds of waiting jobs, most of which have a demand or a user of
+// their own: classes and lines are forgotten on the way.
 func TestManyClassesOfJobs(t *testing.T) {
 	for _, order := range ranksClasses {
 		for _, way := range ranksClassesIn {
@@ -231,7 +233,8 @@ func TestManyClassesOfJobs(t *testing.T) {
 						n = 300 // each pass plans all jobs in line
 					}
 					for i := range n {
-						j := whole(fmt.Sprint("j", i), time.Duration(i/(n/3)*300)*10*second, time.Duration(1+r.IntN(60))*second, 1+r.IntN(4))
+						j := whole(fmt.Sprint("j", i), time.Duration(i/(n/3)*300)*10*second, time.Duration(1+r.IntN(60))*second,
+							1+r.IntN(4))
 						j.User = fmt.Sprint("u", r.IntN(of))
 						j.CPUMilli, j.MemBytes = int64(r.IntN(of))*40, int64(1+r.IntN(8))<<30
 						x.jobs = append(x.jobs, j)
@@ -267,7 +270,8 @@ func TestWhatOthersGiveBackIsUsedAtOnce(t *testing.T) {
 				v := s.View()
 				h.Reset(v)
 				started := map[string]time.Duration{}
-				for p, err := s.Advance(context.Background()); !errors.Is(err, sim.ErrDone); p, err = s.Advance(context.Background()) {
+				for p, err := s.Advance(context.Background()); !errors.Is(err, sim.ErrDone); p,
+					err = s.Advance(context.Background()) {
 					if err != nil {
 						t.Fatal(err)
 					}

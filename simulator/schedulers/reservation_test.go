@@ -79,7 +79,8 @@ func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Jo
 	at := time.Duration(0)
 	for i := range n {
 		at += []time.Duration{0, 0, 1, 2, 5}[r.IntN(5)] * second
-		j := whole(fmt.Sprint(i), at, time.Duration(5+r.IntN(96))*second, []int{1, 1, 2, 2, 3, gpus, gpus + 1, nodes * gpus}[r.IntN(8)])
+		j := whole(fmt.Sprint(i), at, time.Duration(5+r.IntN(96))*second,
+			[]int{1, 1, 2, 2, 3, gpus, gpus + 1, nodes * gpus}[r.IntN(8)])
 		switch {
 		case shares && r.IntN(5) < 2:
 			j.GPUs, j.GPUMilli = 1+r.IntN(2), 250*(1+r.IntN(3))
@@ -103,9 +104,9 @@ func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Jo
 	return spec, jobs
 }
 
-// With estimates that are right, the first job that has to wait starts no later than it would without the jobs behind it, under
-// EASY; under conservative back-filling that holds for every job. So no job that is let past another delays its reservation,
-// whatever the jobs ask for and whatever virtual clusters they are in.
+// With estimates that are right, the first job that has to wait starts no later than it would without the jobs behind
+// it, under EASY; under conservative back-filling that holds for every job. So no job that is let past another delays
+// its reservation, whatever the jobs ask for and whatever virtual clusters they are in.
 func TestJobsThatAreLetPastOthersDelayNone(t *testing.T) {
 	for _, backfill := range []string{"easy", "conservative"} {
 		for _, kind := range hardware {
@@ -122,7 +123,8 @@ func TestJobsThatAreLetPastOthersDelayNone(t *testing.T) {
 							continue
 						}
 						if alone, ok := startsOf(t, spec, jobs[:k+1], cfg)[j.ID]; !ok || at > alone {
-							t.Fatalf("%s, placement %s: %s starts at %v, without the jobs behind it at %v (%v)\n%+v\n%s", cfg.Name(), cfg.Placement, j.ID, at, alone, ok, spec, listed(jobs))
+							t.Fatalf("%s, placement %s: %s starts at %v, without the jobs behind it at %v (%v)\n%+v\n%s", cfg.Name(),
+								cfg.Placement, j.ID, at, alone, ok, spec, listed(jobs))
 						}
 						if backfill == "easy" {
 							break
@@ -137,14 +139,15 @@ func TestJobsThatAreLetPastOthersDelayNone(t *testing.T) {
 func listed(jobs []traces.Job) (text string) {
 	for i := range jobs {
 		j := &jobs[i]
-		text += fmt.Sprintf("%s: at %v for %v on %d×%d‰ %v %d milli-cores %d bytes %s\n", j.ID, j.Submit, j.Work, j.GPUs, j.GPUMilli, j.GPUTypes, j.CPUMilli, j.MemBytes, j.VC)
+		text += fmt.Sprintf("%s: at %v for %v on %d×%d‰ %v %d milli-cores %d bytes %s\n", j.ID, j.Submit, j.Work, j.GPUs,
+			j.GPUMilli, j.GPUTypes, j.CPUMilli, j.MemBytes, j.VC)
 	}
 	return text
 }
 
-// A stream of small jobs does not keep the first in line from its place, if that is known in advance: one that needs all GPUs of a
-// type, of a node, a whole GPU, the cores or the memory of a node, the quota of its virtual cluster, or nodes that the jobs of
-// another virtual cluster use.
+// A stream of small jobs does not keep the first in line from its place, if that is known in advance: one that needs
+// all GPUs of a type, of a node, a whole GPU, the cores or the memory of a node, the quota of its virtual cluster, or
+// nodes that the jobs of another virtual cluster use.
 func TestTheFirstInLineDoesNotStarve(t *testing.T) {
 	nodes := func(n ...cluster.NodeSpec) cluster.Spec {
 		return cluster.Spec{Racks: []cluster.RackSpec{{Nodes: n}}}
@@ -167,20 +170,30 @@ func TestTheFirstInLineDoesNotStarve(t *testing.T) {
 		long         int // GPUs of a job that runs for long; 0 = no such job
 	}{
 		"a type": {nodes(cluster.NodeSpec{GPUs: 4, GPUType: "A"}, cluster.NodeSpec{Count: 4, GPUs: 4, GPUType: "B"}),
-			full(4, func(j *traces.Job) { j.GPUTypes = []string{"A"} }), full(1, func(j *traces.Job) { j.GPUTypes = []string{"A"} }), "first-fit", 0},
-		"a node":      {nodes(cluster.NodeSpec{Count: 2, GPUs: 4}), full(4, same), full(1, same), "consolidate-first", 3},
-		"a whole GPU": {nodes(cluster.NodeSpec{GPUs: 1}), full(1, same), full(1, func(j *traces.Job) { j.GPUMilli = 500 }), "first-fit", 0},
-		"whole GPUs":  {nodes(cluster.NodeSpec{GPUs: 4}), full(4, same), full(1, func(j *traces.Job) { j.GPUMilli = 500 }), "worst-fit", 0},
+			full(4, func(j *traces.Job) { j.GPUTypes = []string{"A"} }),
+			full(1, func(j *traces.Job) { j.GPUTypes = []string{"A"} }), "first-fit", 0},
+		"a node": {nodes(cluster.NodeSpec{Count: 2, GPUs: 4}), full(4, same), full(1, same), "consolidate-first", 3},
+		"a whole GPU": {nodes(cluster.NodeSpec{GPUs: 1}), full(1, same), full(1, func(j *traces.Job) { j.GPUMilli = 500 }),
+			"first-fit", 0},
+		"whole GPUs": {nodes(cluster.NodeSpec{GPUs: 4}), full(4, same), full(1, func(j *traces.Job) { j.GPUMilli = 500 }),
+			"worst-fit", 0},
 		"cores": {nodes(cluster.NodeSpec{GPUs: 8, CPUs: 16, MemGB: 64}),
-			full(1, func(j *traces.Job) { j.CPUMilli = 16000 }), full(1, func(j *traces.Job) { j.CPUMilli = 4000 }), "first-fit", 0},
+			full(1, func(j *traces.Job) { j.CPUMilli = 16000 }), full(1, func(j *traces.Job) { j.CPUMilli = 4000 }), "first-fit",
+			0},
 		"memory": {nodes(cluster.NodeSpec{GPUs: 8, CPUs: 16, MemGB: 64}),
-			full(1, func(j *traces.Job) { j.MemBytes = 64 << 30 }), full(1, func(j *traces.Job) { j.MemBytes = 8 << 30 }), "first-fit", 0},
+			full(1, func(j *traces.Job) { j.MemBytes = 64 << 30 }), full(1, func(j *traces.Job) { j.MemBytes = 8 << 30 }),
+			"first-fit", 0},
 		"cores without GPUs": {nodes(cluster.NodeSpec{GPUs: 8, CPUs: 16, MemGB: 64}),
-			full(8, func(j *traces.Job) { j.CPUMilli = 16000 }), full(0, func(j *traces.Job) { j.GPUMilli, j.CPUMilli = 0, 2000 }), "first-fit", 0},
-		"shared nodes":   {shared, full(8, func(j *traces.Job) { j.VC = "a" }), full(4, func(j *traces.Job) { j.VC = "b" }), "first-fit", 0},
-		"quotas":         {limited, full(8, func(j *traces.Job) { j.VC = "a" }), full(2, func(j *traces.Job) { j.VC = "b" }), "first-fit", 0},
-		"quotas counted": {counter, full(8, func(j *traces.Job) { j.VC = "a" }), full(2, func(j *traces.Job) { j.VC = "b" }), "first-fit", 0},
-		"its own quota":  {limited, full(4, func(j *traces.Job) { j.VC = "b" }), full(1, func(j *traces.Job) { j.VC = "b" }), "first-fit", 0},
+			full(8, func(j *traces.Job) { j.CPUMilli = 16000 }),
+			full(0, func(j *traces.Job) { j.GPUMilli, j.CPUMilli = 0, 2000 }), "first-fit", 0},
+		"shared nodes": {shared, full(8, func(j *traces.Job) { j.VC = "a" }), full(4, func(j *traces.Job) { j.VC = "b" }),
+			"first-fit", 0},
+		"quotas": {limited, full(8, func(j *traces.Job) { j.VC = "a" }), full(2, func(j *traces.Job) { j.VC = "b" }),
+			"first-fit", 0},
+		"quotas counted": {counter, full(8, func(j *traces.Job) { j.VC = "a" }), full(2, func(j *traces.Job) { j.VC = "b" }),
+			"first-fit", 0},
+		"its own quota": {limited, full(4, func(j *traces.Job) { j.VC = "b" }), full(1, func(j *traces.Job) { j.VC = "b" }),
+			"first-fit", 0},
 	} {
 		add := func(j traces.Job, id string, at, work int) traces.Job {
 			j.ID, j.Submit, j.Work = id, time.Duration(at)*second, time.Duration(work)*second

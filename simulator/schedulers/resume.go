@@ -8,10 +8,11 @@ import (
 	"clustergym/simulator/schedulers/tuned"
 )
 
-// Forgets says what the policy remembers that Reset in the middle of a run would lose, so that it could decide otherwise from
-// then on; "" if it looks at nothing but the state of the run. Such policies can continue runs that they have not seen, at any
-// decision: call Reset, then Decide with a point that has no events. Where virtual clusters own nodes, ranks that the clock moves
-// (wfp3, unicep, hold) are an exception: a virtual cluster looks at them at its own events, and after Reset at any point.
+// Forgets says what the policy remembers that Reset in the middle of a run would lose, so that it could decide
+// otherwise from then on; "" if it looks at nothing but the state of the run. Such policies can continue runs that they
+// have not seen, at any decision: call Reset, then Decide with a point that has no events. Where virtual clusters own
+// nodes, ranks that the clock moves (wfp3, unicep, hold) are an exception: a virtual cluster looks at them at its own
+// events, and after Reset at any point.
 func (c *Config) Forgets() string {
 	r, own, _ := named(c.Order)
 	switch {
@@ -37,8 +38,8 @@ func (c *Config) Forgets() string {
 	return ""
 }
 
-// Bases returns the orders that look at nothing but the state of the run (Forgets) and stop no running job: those that a search
-// can play on from any state.
+// Bases returns the orders that look at nothing but the state of the run (Forgets) and stop no running job: those that
+// a search can play on from any state.
 func Bases() []string {
 	var names []string
 	for _, name := range Orders() {
@@ -55,8 +56,8 @@ func stateless(name string) bool {
 	return slices.ContainsFunc(policies(), func(p policy) bool { return p.name == name && p.stateless })
 }
 
-// Passing returns the default configuration of an order, with admission skip unless the order has its own: what does not fit is
-// passed over, as by a rule that chooses among slots.
+// Passing returns the default configuration of an order, with admission skip unless the order has its own: what does
+// not fit is passed over, as by a rule that chooses among slots.
 func Passing(order string) Config {
 	c := DefaultConfig()
 	if _, own, _ := named(order); !own {

@@ -44,7 +44,8 @@ func rlscheduler(t *testing.T, name string) (rows []map[string]string) {
 func committed(t *testing.T, jobs []traces.Job, policy string, backfill bool) map[string]float64 {
 	t.Helper()
 	cfg := schedulers.DefaultConfig()
-	cfg.Order = map[string]string{"FCFS": "fifo", "SJF": "sjf", "WFP3": "wfp3-rlscheduler", "UNICEP": "unicep-rlscheduler", "F1": "f1"}[policy]
+	cfg.Order = map[string]string{"FCFS": "fifo", "SJF": "sjf", "WFP3": "wfp3-rlscheduler", "UNICEP": "unicep-rlscheduler",
+		"F1": "f1"}[policy]
 	cfg.Admission = "commit"
 	if backfill {
 		cfg.Backfill = "easy"
@@ -80,7 +81,8 @@ func committed(t *testing.T, jobs []traces.Job, policy string, backfill bool) ma
 		"jobs": float64(len(jobs)), "bsld_avg": sum.BoundedSlowdown.Mean,
 		"wait_avg": sum.Wait.Mean, "wait_median": sum.Wait.P50, "wait_p99": sum.Wait.P99, "wait_max": sum.Wait.Max,
 		"jct_avg": sum.JCT.Mean, "jct_median": sum.JCT.P50, "jct_p99": sum.JCT.P99, "makespan": sum.Makespan,
-		"util_true": area / 256 / sum.Makespan, "util_peer": area / 256 / (last - jobs[0].Submit).Seconds(), "wait_sum": float64(wait),
+		"util_true": area / 256 / sum.Makespan, "util_peer": area / 256 / (last - jobs[0].Submit).Seconds(),
+		"wait_sum": float64(wait),
 	}
 }
 

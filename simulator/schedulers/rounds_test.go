@@ -29,8 +29,10 @@ func mixedJobs(r *rand.Rand, n int) (cluster.Spec, []traces.Job) {
 	if vcs {
 		spec.VCs = []cluster.VCSpec{{Name: "a", Quota: 7}, {Name: "b"}}
 	}
-	profiles := []*traces.Profile{nil, {Name: "x", Speeds: map[string]float64{"v100": 1, "k80": 0.9}}, {Name: "y", Speeds: map[string]float64{"k80": 0.1},
-		Scaling: []traces.ScalePoint{{GPUs: 1, Throughput: 1}, {GPUs: 2, Throughput: 1.7}, {GPUs: 4, Throughput: 2.4}, {GPUs: 8, Throughput: 2.5}}}}
+	profiles := []*traces.Profile{nil, {Name: "x", Speeds: map[string]float64{"v100": 1, "k80": 0.9}},
+		{Name: "y", Speeds: map[string]float64{"k80": 0.1},
+			Scaling: []traces.ScalePoint{{GPUs: 1, Throughput: 1}, {GPUs: 2, Throughput: 1.7}, {GPUs: 4, Throughput: 2.4},
+				{GPUs: 8, Throughput: 2.5}}}}
 	for i := range jobs {
 		j := &jobs[i]
 		j.VC = []string{"a", "b"}[r.IntN(2)]
@@ -159,7 +161,8 @@ func TestGangsChangePlaces(t *testing.T) {
 	// Two types with one GPU each, shares computed at 0, when both jobs are there. Each job is as fast as 1 on one
 	// type and slow on the other, in the wrong order for first-fit. From the first round on each runs on its own
 	// type.
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "a"}, {GPUs: 1, GPUType: "b"}}}}}
+	spec := cluster.Spec{
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "a"}, {GPUs: 1, GPUType: "b"}}}}}
 	likesB := &traces.Profile{Name: "B", Speeds: map[string]float64{"a": 0.1, "b": 1}}
 	likesA := &traces.Profile{Name: "A", Speeds: map[string]float64{"a": 1, "b": 0.1}}
 	jobs := []traces.Job{whole("B", 0, 50*second, 1), whole("A", 0, 50*second, 1)}
@@ -205,7 +208,8 @@ func TestGangsChangePlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"10s preempt", "10s migrate", "10.000000001s start", "59s finish", "59.000000001s finish"} {
+	for _, want := range []string{"10s preempt", "10s migrate", "10.000000001s start", "59s finish",
+		"59.000000001s finish"} {
 		if !strings.Contains(l.b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, l.b.String())
 		}
@@ -216,14 +220,17 @@ func TestGavelByHand(t *testing.T) {
 	// One GPU, rounds of 10 s, two jobs of 30 s: shares of a half each. Both begin with 5 s of credit, so A goes first
 	// by position; then f is 15/20 for A and 5/20 for B, which goes next; at 20 both are equal again.
 	h := scheduler(t, func(c *schedulers.Config) { c.Order, c.Round = "gavel-las", 10*second })
-	check(t, "turns", events(t, cluster.Spec{Pool: 1}, []traces.Job{whole("A", 0, 30*second, 1), whole("B", 0, 30*second, 1)}, h),
+	check(t, "turns",
+		events(t, cluster.Spec{Pool: 1}, []traces.Job{whole("A", 0, 30*second, 1), whole("B", 0, 30*second, 1)}, h),
 		"0s start A, 10s preempt A, 10s start B, 20s preempt B, 20s start A, 30s preempt A, 30s start B, 40s preempt B, 40s start A, "+
 			"50s finish A, 50s start B, 1m0s finish B")
 	// A gang of 2 and two jobs of 1 on 2 GPUs get the same GPU-time: the gang a third of the time, X = 1/3, the others
 	// X = 2/3 each. By X/f, f being a third of all time to begin with, the small ones go first: 2 against 1. After one
 	// round they have f = 15/35, 2/3 ÷ 15/35 = 1.56, the gang 5/35, 2.33. After the second: 2/3 ÷ 15/45 = 2 against
 	// 1/3 ÷ 15/45 = 1: the small ones again.
-	check(t, "GPU-time", events(t, cluster.Spec{Pool: 2}, []traces.Job{whole("G", 0, 10*second, 2), whole("A", 0, 20*second, 1), whole("B", 0, 20*second, 1)}, h),
+	check(t, "GPU-time",
+		events(t, cluster.Spec{Pool: 2},
+			[]traces.Job{whole("G", 0, 10*second, 2), whole("A", 0, 20*second, 1), whole("B", 0, 20*second, 1)}, h),
 		"0s start A, 0s start B, 10s preempt A, 10s preempt B, 10s start G, 20s finish G, 20s start A, 20s start B, 30s finish A, 30s finish B")
 }
 
@@ -232,7 +239,8 @@ func TestGavelByHand(t *testing.T) {
 // measures are (y + 0.2(1 − y))/0.6 and (1 − y + 0.8y)/0.9, which are equal, and greatest, at y = 1/2: of 200 s, F is
 // 0.4·200 s behind rate 1, S 0.1·200 s.
 func TestGavelMixesTypes(t *testing.T) {
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "fast"}, {GPUs: 1, GPUType: "slow"}}}}}
+	spec := cluster.Spec{
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "fast"}, {GPUs: 1, GPUType: "slow"}}}}}
 	jobs := []traces.Job{whole("F", 0, 400*second, 1), whole("S", 0, 800*second, 1)}
 	jobs[0].Profile = &traces.Profile{Name: "F", Speeds: map[string]float64{"slow": 0.2}}
 	jobs[1].Profile = &traces.Profile{Name: "S", Speeds: map[string]float64{"slow": 0.8}}
@@ -339,11 +347,13 @@ func TestFinishTimeFairness(t *testing.T) {
 // remaining one. At 15 S is done, and L has both again until 45, because no other job is there.
 func TestThemisByHand(t *testing.T) {
 	h := scheduler(t, func(c *schedulers.Config) { c.Order, c.Round = "themis", 10*second })
-	check(t, "lease", events(t, cluster.Spec{Pool: 2}, []traces.Job{whole("L", 0, 40*second, 2), whole("S", second, 5*second, 1)}, h),
+	check(t, "lease",
+		events(t, cluster.Spec{Pool: 2}, []traces.Job{whole("L", 0, 40*second, 2), whole("S", second, 5*second, 1)}, h),
 		"0s start L, 10s preempt L, 10s start S, 15s finish S, 15s start L, 45s finish L")
 	// Leases that run out while no job waits are renewed: L's third ends at 30. M, which arrives at 22, has to wait
 	// until then. At that time ρ of M is (8 + 40)/40 = 1.2, that of L (30 + 10)/40 = 1.
-	check(t, "renewed", events(t, cluster.Spec{Pool: 2}, []traces.Job{whole("L", 0, 40*second, 2), whole("M", 22*second, 40*second, 2)}, h),
+	check(t, "renewed",
+		events(t, cluster.Spec{Pool: 2}, []traces.Job{whole("L", 0, 40*second, 2), whole("M", 22*second, 40*second, 2)}, h),
 		"0s start L, 30s preempt L, 30s start M, 40s preempt M, 40s start L, 50s finish L, 50s start M, 1m20s finish M")
 	// Ten jobs, so two bid. 5 GPUs; the worst off are X (3 GPUs) and Y (3): not both fit. Y, with less left, gains
 	// more of a lease. The other two GPUs go to the next auction.
@@ -355,20 +365,26 @@ func TestThemisByHand(t *testing.T) {
 	slices.SortStableFunc(jobs, func(a, b traces.Job) int { return int(a.Submit - b.Submit) })
 	h = scheduler(t, func(c *schedulers.Config) { c.Order, c.Round = "themis", 100*second })
 	got := events(t, cluster.Spec{Pool: 5}, jobs, h)
-	if !strings.HasPrefix(got, "0s start all, 1m40s finish all, 1m40s start Y, 1m40s start other0, 1m40s start other1, 1m45s finish Y, 1m45s start X") {
+	if !strings.HasPrefix(got,
+		"0s start all, 1m40s finish all, 1m40s start Y, 1m40s start other0, 1m40s start other1, 1m45s finish Y, 1m45s start X") {
 		t.Errorf("auction: %s", got)
 	}
 }
 
-// Six GPUs; E (1 to 4 GPUs, asks for 2, 100 s) scales linearly, D (the same) gets 1, 1.5, 1.6, 1.7 out of them, and R wants
-// 1. After one GPU each 3 are left. For E the second saves left·T(2)/1 − left·T(2)/2 = 200 − 100 = 100 s, the third 33, the
+// Six GPUs; E (1 to 4 GPUs, asks for 2, 100 s) scales linearly, D (the same) gets 1, 1.5, 1.6, 1.7 out of them, and R
+// wants
+//  1. After one GPU each 3 are left. For E the second saves left·T(2)/1 − left·T(2)/2 = 200 − 100 = 100 s, the third
+//     33, the
+//
 // fourth 17; for D 100·1.5·(1/1 − 1/1.5) = 50, then 6. So E gets one, D one, E one: 3, 2 and 1.
 func TestOptimusByHand(t *testing.T) {
 	jobs := []traces.Job{whole("E", 0, 100*second, 2), whole("D", 0, 100*second, 2), whole("R", 0, 600*second, 1)}
 	for i := range 2 {
 		jobs[i].MinGPUs, jobs[i].MaxGPUs = 1, 4
 	}
-	jobs[1].Profile = &traces.Profile{Name: "D", Scaling: []traces.ScalePoint{{GPUs: 1, Throughput: 1}, {GPUs: 2, Throughput: 1.5}, {GPUs: 3, Throughput: 1.6}, {GPUs: 4, Throughput: 1.7}}}
+	jobs[1].Profile = &traces.Profile{Name: "D",
+		Scaling: []traces.ScalePoint{{GPUs: 1, Throughput: 1}, {GPUs: 2, Throughput: 1.5}, {GPUs: 3, Throughput: 1.6},
+			{GPUs: 4, Throughput: 1.7}}}
 	h := scheduler(t, func(c *schedulers.Config) { c.Order, c.Round = "optimus", 50*second })
 	sizes := func(spec cluster.Spec) (out []string) {
 		s, err := sim.New(sim.DefaultConfig(), spec)
@@ -397,20 +413,23 @@ func TestOptimusByHand(t *testing.T) {
 		if want := "0s start E 3, 0s start D 2, 0s start R 1"; spec.Pool > 0 && !strings.HasPrefix(got, want) {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		for _, want := range []string{"start E 3", "start D 2", "start R 1", "finish E 3", "1m40s finish D 2", "10m0s finish R 1"} {
+		for _, want := range []string{"start E 3", "start D 2", "start R 1", "finish E 3", "1m40s finish D 2",
+			"10m0s finish R 1"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s is missing in %s", want, got)
 			}
 		}
 	}
 	// With five GPUs E and D have two each. E, with 50 s left at 50, is done at 100 with D.
-	if got := strings.Join(sizes(cluster.Spec{Pool: 5}), ", "); got != "0s start E 2, 0s start D 2, 0s start R 1, 1m40s finish E 2, 1m40s finish D 2, 10m0s finish R 1" {
+	if got := strings.Join(sizes(cluster.Spec{Pool: 5}), ", "); got !=
+		"0s start E 2, 0s start D 2, 0s start R 1, 1m40s finish E 2, 1m40s finish D 2, 10m0s finish R 1" {
 		t.Errorf("five GPUs: %s", got)
 	}
 	// When E has finished at 100 and others come, gangs grow: D alone with R on six GPUs gets all four that it can use.
 	jobs = jobs[1:]
 	jobs[0].Work, jobs[1].Submit = 300*second, 10*second
-	if got := strings.Join(sizes(cluster.Spec{Pool: 4}), ", "); !strings.HasPrefix(got, "0s start D 4, 50s resize D 3, 50s start R 1, ") {
+	if got := strings.Join(sizes(cluster.Spec{Pool: 4}), ", "); !strings.HasPrefix(got,
+		"0s start D 4, 50s resize D 3, 50s start R 1, ") {
 		t.Errorf("grown and cut: %s", got)
 	}
 }
@@ -419,14 +438,18 @@ func TestGandivaByHand(t *testing.T) {
 	// Two GPUs, turns of 10 s. A and B run, C (one GPU) comes at 3 and waits; a turn begins. At 13 C goes first, then A;
 	// B waits. At 23 the queue is B, C, A: B and C. C is done at 33.
 	h := scheduler(t, func(c *schedulers.Config) { c.Order, c.Round = "gandiva", 10*second })
-	check(t, "turns", events(t, cluster.Spec{Pool: 2}, []traces.Job{whole("A", 0, 30*second, 1), whole("B", 0, 30*second, 1), whole("C", 3*second, 20*second, 1)}, h),
+	check(t, "turns",
+		events(t, cluster.Spec{Pool: 2},
+			[]traces.Job{whole("A", 0, 30*second, 1), whole("B", 0, 30*second, 1), whole("C", 3*second, 20*second, 1)}, h),
 		"0s start A, 0s start B, 13s preempt B, 13s start C, 23s preempt A, 23s start B, 33s finish C, 33s start A, 40s finish B, 40s finish A")
 
 	// Two nodes of 2. S1 and S2 take a GPU of each (worst-fit), G wants two: scattered over both. At 60 S2 has ended,
 	// and the next time that gangs are moved together, at 100, G gets a node to itself.
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}}
 	h = scheduler(t, func(c *schedulers.Config) { c.Order, c.Placement, c.Migrate = "gandiva", "worst-fit", 50*second })
-	check(t, "together", events(t, spec, []traces.Job{whole("S1", 0, 300*second, 1), whole("S2", 0, 60*second, 1), whole("G", second, 199*second, 2)}, h),
+	check(t, "together",
+		events(t, spec,
+			[]traces.Job{whole("S1", 0, 300*second, 1), whole("S2", 0, 60*second, 1), whole("G", second, 199*second, 2)}, h),
 		"0s start S1, 0s start S2, 1s start G, 1m0s finish S2, 1m40s migrate G, 3m20s finish G, 5m0s finish S1")
 }
 
@@ -441,7 +464,8 @@ func TestRoundsConfigFaults(t *testing.T) {
 		t.Errorf("faults of %s", got)
 	}
 	for _, order := range inRounds {
-		if h := scheduler(t, func(c *schedulers.Config) { c.Order = order }); h.Name() != order || !schedulers.Preemptive(order) {
+		if h := scheduler(t, func(c *schedulers.Config) { c.Order = order }); h.Name() != order ||
+			!schedulers.Preemptive(order) {
 			t.Errorf("%s calls itself %s, preemptive %v", order, h.Name(), schedulers.Preemptive(order))
 		}
 	}

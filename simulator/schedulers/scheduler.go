@@ -235,7 +235,8 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 // same reports whether a preemptive order finds the jobs, and what is free, as its last pass has left them. Other code
 // may have decided something at this point.
 func (s *Scheduler) same(v *sim.View) bool {
-	return s.since == nothing && !s.last.failed && s.counts(v) && len(s.running) == len(v.Running()) && s.last.waiting == len(v.Waiting())
+	return s.since == nothing && !s.last.failed && s.counts(v) && len(s.running) == len(v.Running()) &&
+		s.last.waiting == len(v.Waiting())
 }
 
 // finish ends a pass.
@@ -461,7 +462,8 @@ func (s *Scheduler) rekey(v *sim.View) {
 // nothing else has happened that keys follow from.
 func (s *Scheduler) ranksStand(v *sim.View) bool {
 	e, ok := s.fill.(*eitherEasy)
-	if !s.rule.everyStart || s.always || s.ranks != nil || s.fill != nil && !(ok && e.backfiller == e.easy) || s.use.Outdone {
+	if !s.rule.everyStart || s.always || s.ranks != nil || s.fill != nil && !(ok && e.backfiller == e.easy) ||
+		s.use.Outdone {
 		return false
 	}
 	l := &s.keys

@@ -58,22 +58,25 @@ func TestLASByHand(t *testing.T) {
 	}
 }
 
-// A holds half of each of two GPUs, together one, so it has 10 GPU-seconds at 10 s, not at 5 s; then B goes first, which
-// wants both and has waited since 1 s. B's half of two GPUs counts as one too: it has done its 6 s before it falls.
+// A holds half of each of two GPUs, together one, so it has 10 GPU-seconds at 10 s, not at 5 s; then B goes first,
+// which wants both and has waited since 1 s. B's half of two GPUs counts as one too: it has done its 6 s before it
+// falls.
 func TestLASCountsSharesOfGPUs(t *testing.T) {
 	jobs := []traces.Job{whole("A", 0, 30*second, 2), whole("B", second, 6*second, 2)}
 	jobs[0].GPUMilli, jobs[1].GPUMilli = 500, 1000
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2}}}}}
 	for order, limit := range map[string]time.Duration{"las-2d-prompt": 10 * second, "las-2d": 10 * second} {
 		h := scheduler(t, func(c *schedulers.Config) { c.Order, c.Limits = order, []time.Duration{limit, 100 * second} })
-		check(t, order, events(t, spec, jobs, h), "0s start A, 10s preempt A, 10s start B, 15s preempt B, 15s start A, 35s finish A, 35s start B, 36s finish B")
+		check(t, order, events(t, spec, jobs, h),
+			"0s start A, 10s preempt A, 10s start B, 15s preempt B, 15s start A, 35s finish A, 35s start B, 36s finish B")
 	}
 	// A quarter of a GPU needs four times the limit.
 	jobs = []traces.Job{whole("A", 0, 60*second, 1), whole("B", second, 6*second, 1)}
 	jobs[0].GPUMilli = 250
 	for _, order := range []string{"las-2d-prompt", "las-2d"} {
 		h := scheduler(t, func(c *schedulers.Config) { c.Order, c.Limits = order, []time.Duration{10 * second} })
-		check(t, order, events(t, cluster.Spec{Pool: 1}, jobs, h), "0s start A, 40s preempt A, 40s start B, 46s finish B, 46s start A, 1m6s finish A")
+		check(t, order, events(t, cluster.Spec{Pool: 1}, jobs, h),
+			"0s start A, 40s preempt A, 40s start B, 46s finish B, 46s start A, 1m6s finish A")
 	}
 }
 
@@ -83,7 +86,8 @@ func TestLASFallenAndStoppedGoesToTheBack(t *testing.T) {
 	// A falls at 10 and is stopped for B; C, from 15 on, makes B wait at the fall of B at 20. Then A was there first.
 	got := simulate(t, sim.DefaultConfig(), cluster.Spec{Pool: 1}, []traces.Job{
 		whole("A", 0, 30*second, 1), whole("B", 5*second, 30*second, 1), whole("C", 15*second, 5*second, 1)}, h)
-	for i, want := range []string{"20s preempt B", "20s start C", "25s finish C", "25s start A", "45s finish A", "45s start B", "1m5s finish B"} {
+	for i, want := range []string{"20s preempt B", "20s start C", "25s finish C", "25s start A", "45s finish A",
+		"45s start B", "1m5s finish B"} {
 		at := strings.Index(got, want)
 		if at < 0 {
 			t.Fatalf("event %d, %q, is missing in\n%s", i, want, got)
@@ -94,7 +98,8 @@ func TestLASFallenAndStoppedGoesToTheBack(t *testing.T) {
 
 func TestAdmissionByHand(t *testing.T) {
 	// Four GPUs: A holds three until 10. B wants two, C one, D one and is shorter.
-	jobs := []traces.Job{whole("A", 0, 10*second, 3), whole("B", second, 10*second, 2), whole("C", 2*second, 5*second, 1), whole("D", 2*second, 4*second, 1)}
+	jobs := []traces.Job{whole("A", 0, 10*second, 3), whole("B", second, 10*second, 2), whole("C", 2*second, 5*second, 1),
+		whole("D", 2*second, 4*second, 1)}
 	for name, want := range map[string]string{
 		"fifo+strict":     "A0s B10s C10s D10s",
 		"fifo+skip":       "A0s C2s D7s B10s",
@@ -139,7 +144,8 @@ func TestDefaultAdmissionIsTheOrders(t *testing.T) {
 }
 
 func TestConfigFaults(t *testing.T) {
-	bad := schedulers.Config{Order: "lucky", Admission: "lenient", Placement: "anywhere", Levels: attained.Levels{Limits: []time.Duration{2, 2}, Quantum: 1}}
+	bad := schedulers.Config{Order: "lucky", Admission: "lenient", Placement: "anywhere",
+		Levels: attained.Levels{Limits: []time.Duration{2, 2}, Quantum: 1}}
 	var keys []string
 	for _, f := range fault.All(bad.Validate()) {
 		keys = append(keys, f.Key)
@@ -264,7 +270,8 @@ func TestStoppedByOthers(t *testing.T) {
 				}
 				var jobs []traces.Job
 				for i := range 150 {
-					jobs = append(jobs, whole(fmt.Sprint("j", i), time.Duration(i)*10*second, time.Duration(1+r.IntN(60))*second, 1+r.IntN(3)))
+					jobs = append(jobs,
+						whole(fmt.Sprint("j", i), time.Duration(i)*10*second, time.Duration(1+r.IntN(60))*second, 1+r.IntN(3)))
 				}
 				s, err := sim.New(sim.DefaultConfig(), spec)
 				if err != nil {
@@ -312,7 +319,8 @@ func TestStoppedByOthers(t *testing.T) {
 var firstFit, _ = cluster.NewPlacement("first-fit")
 
 // backfilling are policies that back-fill or commit, by their names.
-var backfilling = []string{"fifo+strict+easy", "wfp3+strict+easy", "sjf+strict+conservative", "sjf+commit", "fifo+commit+easy", "wfp3+commit+easy"}
+var backfilling = []string{"fifo+strict+easy", "wfp3+strict+easy", "sjf+strict+conservative", "sjf+commit",
+	"fifo+commit+easy", "wfp3+commit+easy"}
 
 // called sets the configuration that the name of a policy stands for.
 func called(name string) func(c *schedulers.Config) {
@@ -332,7 +340,8 @@ func TestOthersMayDecideToo(t *testing.T) {
 			r := rand.New(rand.NewPCG(4, 4))
 			var jobs []traces.Job
 			for i := range 200 {
-				jobs = append(jobs, whole(fmt.Sprint("j", i), time.Duration(i)*10*second, time.Duration(1+r.IntN(60))*second, 1+r.IntN(3)))
+				jobs = append(jobs,
+					whole(fmt.Sprint("j", i), time.Duration(i)*10*second, time.Duration(1+r.IntN(60))*second, 1+r.IntN(3)))
 			}
 			spec := cluster.Spec{Pool: 4}
 			if r.IntN(2) == 0 || strings.Contains(name, "wfp3") {

@@ -32,11 +32,12 @@ func firstStarts(t *testing.T, spec cluster.Spec, order, admission string, jobs 
 	return got
 }
 
-// A share of a GPU, or a job without GPUs, waits behind a job of two GPUs while more such jobs keep coming. unicep serves
-// it as a job of one GPU, so first of all; with log₂ of less than one it would wait for the last of them.
+// A share of a GPU, or a job without GPUs, waits behind a job of two GPUs while more such jobs keep coming. unicep
+// serves it as a job of one GPU, so first of all; with log₂ of less than one it would wait for the last of them.
 func TestUnicepDoesNotStarveShares(t *testing.T) {
 	for _, milli := range []int{1, 500, 999, 1000, 0} {
-		jobs := []traces.Job{{Work: 10 * time.Second, GPUs: 2, GPUMilli: 1000}, {Submit: time.Second, Work: 10 * time.Second, GPUs: 1, GPUMilli: milli, CPUMilli: 1000}}
+		jobs := []traces.Job{{Work: 10 * time.Second, GPUs: 2, GPUMilli: 1000},
+			{Submit: time.Second, Work: 10 * time.Second, GPUs: 1, GPUMilli: milli, CPUMilli: 1000}}
 		spec := cluster.Spec{Pool: 2}
 		if milli == 0 { // only a node has cores to wait for
 			jobs[1].GPUs = 0
@@ -44,7 +45,9 @@ func TestUnicepDoesNotStarveShares(t *testing.T) {
 			spec = cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, CPUs: 1}}}}}
 		}
 		for i := range 20 {
-			jobs = append(jobs, traces.Job{Submit: time.Duration(2+9*i) * time.Second, Work: 10 * time.Second, GPUs: 2, GPUMilli: 1000, CPUMilli: jobs[0].CPUMilli})
+			jobs = append(jobs,
+				traces.Job{Submit: time.Duration(2+9*i) * time.Second, Work: 10 * time.Second, GPUs: 2, GPUMilli: 1000,
+					CPUMilli: jobs[0].CPUMilli})
 		}
 		if got := firstStarts(t, spec, "unicep", "strict", jobs); slices.Index(got, 1) != 1 {
 			t.Errorf("a job of %d‰ of a GPU starts as number %d of %d, want 1", milli, slices.Index(got, 1), len(got))
@@ -59,36 +62,40 @@ func TestUnicepRanksSharesAsOneGPU(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			whole := make([]traces.Job, 12)
 			for i := range whole {
-				whole[i] = traces.Job{Submit: time.Duration(1+i/3) * time.Second, Work: time.Duration(10+r.IntN(30)) * time.Second, GPUs: 1, GPUMilli: 1000}
+				whole[i] = traces.Job{Submit: time.Duration(1+i/3) * time.Second, Work: time.Duration(10+r.IntN(30)) * time.Second,
+					GPUs: 1, GPUMilli: 1000}
 			}
 			shares := slices.Clone(whole)
 			for i := range shares {
 				shares[i].GPUMilli = 501 + r.IntN(500) // no two beside each other
 			}
 			spec := cluster.Spec{Pool: 1}
-			if got, want := firstStarts(t, spec, order, "skip", shares), firstStarts(t, spec, order, "skip", whole); !slices.Equal(got, want) {
+			if got, want := firstStarts(t, spec, order, "skip", shares),
+				firstStarts(t, spec, order, "skip", whole); !slices.Equal(got, want) {
 				t.Errorf("%s, seed %d: shares start as %v, whole GPUs as %v", order, seed, got, want)
 			}
 		}
 	}
 }
 
-// Every policy ends every workload of jobs that have no work, come at the same time, and ask for shares of a GPU, no GPU or
-// all of them; and no rank is NaN, with which an order would be none.
+// Every policy ends every workload of jobs that have no work, come at the same time, and ask for shares of a GPU, no
+// GPU or all of them; and no rank is NaN, with which an order would be none.
 func TestJobsWithoutWorkEndUnderEveryPolicy(t *testing.T) {
 	for _, order := range schedulers.Orders() {
 		for _, way := range ways(order) {
 			t.Run(order+"/"+way.String(), func(t *testing.T) {
 				for seed := range uint64(8) {
 					r := rand.New(rand.NewPCG(seed, 2))
-					spec := []cluster.Spec{{Pool: 4}, {Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}}}[seed%2]
+					spec := []cluster.Spec{{Pool: 4},
+						{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}}}[seed%2]
 					c := schedulers.DefaultConfig()
 					c.Order, c.Admission, c.Backfill, c.Seed = order, way.admission, way.backfill, seed
 					c.Estimates = sim.MustEstimates([]string{"exact", "trace", "noisy:1"}[seed%3])
 					jobs := make([]traces.Job, 8)
 					for i := range jobs {
 						j := &jobs[i]
-						*j = traces.Job{ID: string(rune('a' + i)), GPUs: []int{1, 1, 2, 4}[r.IntN(4)], GPUMilli: 1000, Profile: madeUp[0], Estimate: time.Nanosecond}
+						*j = traces.Job{ID: string(rune('a' + i)), GPUs: []int{1, 1, 2, 4}[r.IntN(4)], GPUMilli: 1000, Profile: madeUp[0],
+							Estimate: time.Nanosecond}
 						if i > 0 {
 							j.Submit = jobs[i-1].Submit + time.Duration(max(0, r.IntN(4)-2))*time.Second
 						}
@@ -139,11 +146,12 @@ func TestJobsWithoutWorkEndUnderEveryPolicy(t *testing.T) {
 	}
 }
 
-// Jobs without work take no time. Under area they start first, in the order of the trace, whatever their GPUs, and delay no
-// other job.
+// Jobs without work take no time. Under area they start first, in the order of the trace, whatever their GPUs, and
+// delay no other job.
 func TestAreaStartsJobsWithoutWorkFirst(t *testing.T) {
 	jobs := []traces.Job{
-		{Work: 10 * time.Second, GPUs: 1, GPUMilli: 1000}, {GPUs: 4, GPUMilli: 1000}, {Work: time.Second, GPUs: 1, GPUMilli: 1},
+		{Work: 10 * time.Second, GPUs: 1, GPUMilli: 1000}, {GPUs: 4, GPUMilli: 1000},
+		{Work: time.Second, GPUs: 1, GPUMilli: 1},
 		{GPUs: 1, GPUMilli: 300}, {Work: 10 * time.Second, GPUs: 4, GPUMilli: 1000}, {GPUs: 4, GPUMilli: 1000},
 	}
 	if got := firstStarts(t, cluster.Spec{Pool: 4}, "area", "strict", jobs); !slices.Equal(got, []int{1, 3, 5, 2, 0, 4}) {

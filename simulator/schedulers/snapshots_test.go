@@ -35,8 +35,8 @@ func (c *camera) Observe(*sim.View, *sim.Point) error {
 	return nil
 }
 
-// Snapshots of the simulator in the midst of a run keep their bytes under every order and every model of communication, since they
-// lie in checkpoints and in the hands of clients.
+// Snapshots of the simulator in the midst of a run keep their bytes under every order and every model of communication,
+// since they lie in checkpoints and in the hands of clients.
 func TestSnapshotsKeepTheirBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 13))
 	var jobs []traces.Job

@@ -54,15 +54,16 @@ func (b *before) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
-// Jobs that run for longer than hour in one world run for much longer in the other one. Nothing shows it before a job has run
-// for that long, so policies that are told no run times decide alike until then, whatever they ask.
+// Jobs that run for longer than hour in one world run for much longer in the other one. Nothing shows it before a job
+// has run for that long, so policies that are told no run times decide alike until then, whatever they ask.
 func TestNobodyKnowsRunTimesBelowTheExactRung(t *testing.T) {
 	const hour = time.Hour
 	r := rand.New(rand.NewPCG(17, 3))
 	one := make([]traces.Job, 300)
 	for i := range one {
 		one[i] = traces.Job{
-			ID: fmt.Sprint("j", i), User: fmt.Sprint("u", r.IntN(5)), Submit: time.Duration(r.IntN(2*i+1)/2+i) * 12 * time.Second,
+			ID: fmt.Sprint("j",
+				i), User: fmt.Sprint("u", r.IntN(5)), Submit: time.Duration(r.IntN(2*i+1)/2+i) * 12 * time.Second,
 			Work: time.Duration(1+r.ExpFloat64()*1500) * time.Second, GPUs: 1 << r.IntN(3), GPUMilli: 1000,
 		}
 		if i > 0 {
@@ -100,7 +101,8 @@ func TestNobodyKnowsRunTimesBelowTheExactRung(t *testing.T) {
 	}
 	played := 0
 	for _, order := range schedulers.Orders() {
-		for _, with := range [][2]string{{"none", "first-fit"}, {"none", "lwf-1"}, {"easy", "first-fit"}, {"conservative", "first-fit"}} {
+		for _, with := range [][2]string{{"none", "first-fit"}, {"none", "lwf-1"}, {"easy", "first-fit"},
+			{"conservative", "first-fit"}} {
 			for _, estimates := range []string{"none", "trace", "history"} {
 				what := fmt.Sprintf("%s, back-filling %s, %s, estimates %s", order, with[0], with[1], estimates)
 				if c := (&schedulers.Config{Order: order}); c.Clairvoyant() {
@@ -131,8 +133,10 @@ func TestNobodyKnowsRunTimesBelowTheExactRung(t *testing.T) {
 
 func TestWhatAPolicyKnowsBesidesEstimates(t *testing.T) {
 	for name, want := range map[string]string{
-		"fifo+strict": "none true", "las+skip": "none true", "gittins-2d+skip": "none true", "dally": "none true", "exact": "exact true", "sjf+skip": "none false",
-		"fifo+strict+easy": "none false", "themis": "none false", "optimus": "none false", "gavel-ftf": "none false", "gavel-las": "none true",
+		"fifo+strict": "none true", "las+skip": "none true", "gittins-2d+skip": "none true", "dally": "none true",
+		"exact": "exact true", "sjf+skip": "none false",
+		"fifo+strict+easy": "none false", "themis": "none false", "optimus": "none false", "gavel-ftf": "none false",
+		"gavel-las": "none true",
 	} {
 		cfg := schedulers.DefaultConfig()
 		cfg.Take(policyname.Of(name))
@@ -147,7 +151,8 @@ func TestWhatAPolicyKnowsBesidesEstimates(t *testing.T) {
 		t.Error("lwf-2 asks for what is left of jobs")
 	}
 	cfg.Estimates = sim.MustEstimates("none")
-	if got, want := fmt.Sprint(cfg.Validate()), `estimates: got "none", want trace, history, gbdt, exact or noisy:SIGMA, as placement lwf-2 looks at run times`; got != want {
+	if got, want := fmt.Sprint(cfg.Validate()),
+		`estimates: got "none", want trace, history, gbdt, exact or noisy:SIGMA, as placement lwf-2 looks at run times`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -164,7 +164,8 @@ func (x *world) only(c *cluster.Cluster, domain int32) *world {
 		}
 	}
 	for _, j := range x.jobs {
-		if domainOf(&x.spec, j.VC) == domain && slices.ContainsFunc(x.spec.VCs, func(v cluster.VCSpec) bool { return v.Name == j.VC }) {
+		if domainOf(&x.spec, j.VC) == domain &&
+			slices.ContainsFunc(x.spec.VCs, func(v cluster.VCSpec) bool { return v.Name == j.VC }) {
 			if domain > 0 {
 				j.VC = ""
 			}
@@ -209,8 +210,8 @@ type spy func(v *sim.View, p *sim.Point) error
 
 func (o spy) Observe(v *sim.View, p *sim.Point) error { return o(v, p) }
 
-// Two nodes of two GPUs; A may hold two GPUs, B all four. When j2 comes, j0 has 3 s left, j1 5 s and j2 2 s: j2 takes all
-// that A may hold, so j0 stops. GPUs 2 and 3 are idle, so j1 goes on.
+// Two nodes of two GPUs; A may hold two GPUs, B all four. When j2 comes, j0 has 3 s left, j1 5 s and j2 2 s: j2 takes
+// all that A may hold, so j0 stops. GPUs 2 and 3 are idle, so j1 goes on.
 func TestAQuotaStopsOnlyItsOwnJobs(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}},
 		VCs: []cluster.VCSpec{{Name: "A", Quota: 2}, {Name: "B", Quota: 4}}}
@@ -228,23 +229,27 @@ func TestAQuotaStopsOnlyItsOwnJobs(t *testing.T) {
 	}
 }
 
-// A may hold one GPU, and a0 holds that of type b; b0 and b1 of B hold those of type a. j of A, the first in rank, wants
-// one of type a. a0 stops because of the quota, and of B's jobs the last in rank, not the first.
+// A may hold one GPU, and a0 holds that of type b; b0 and b1 of B hold those of type a. j of A, the first in rank,
+// wants one of type a. a0 stops because of the quota, and of B's jobs the last in rank, not the first.
 func TestAQuotaThatIsSpentCostsOthersNoMoreThanItMust(t *testing.T) {
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "a"}, {GPUs: 1, GPUType: "b"}, {GPUs: 1, GPUType: "a"}}}},
+	spec := cluster.Spec{
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "a"}, {GPUs: 1, GPUType: "b"},
+			{GPUs: 1, GPUType: "a"}}}},
 		VCs: []cluster.VCSpec{{Name: "A", Quota: 1}, {Name: "B"}}}
-	jobs := []traces.Job{whole("a0", 0, 10*second, 1), whole("b0", 0, 20*second, 1), whole("b1", 0, 30*second, 1), whole("j", second, second, 1)}
+	jobs := []traces.Job{whole("a0", 0, 10*second, 1), whole("b0", 0, 20*second, 1), whole("b1", 0, 30*second, 1),
+		whole("j", second, second, 1)}
 	for i, typ := range []string{"b", "a", "a", "a"} {
 		jobs[i].GPUTypes, jobs[i].VC = []string{typ}, strings.ToUpper(jobs[i].ID[:1])
 	}
 	jobs[3].VC = "A"
 	h := scheduler(t, func(c *schedulers.Config) { c.Order = "srtf" })
-	check(t, "srtf", events(t, spec, jobs, h), "0s start a0, 0s start b0, 0s start b1, 1s preempt a0, 1s preempt b1, 1s start j, "+
-		"2s finish j, 2s start a0, 2s start b1, 11s finish a0, 20s finish b0, 31s finish b1")
+	check(t, "srtf", events(t, spec, jobs, h),
+		"0s start a0, 0s start b0, 0s start b1, 1s preempt a0, 1s preempt b1, 1s start j, "+
+			"2s finish j, 2s start a0, 2s start b1, 11s finish a0, 20s finish b0, 31s finish b1")
 }
 
-// conserving checks a policy at the end of every point: no job that was stopped waits although it has a place, unless it
-// was stopped at this very point and the policy asks to be called a nanosecond later.
+// conserving checks a policy at the end of every point: no job that was stopped waits although it has a place, unless
+// it was stopped at this very point and the policy asks to be called a nanosecond later.
 type conserving struct {
 	schedulers.Policy
 	t       fatal
@@ -291,7 +296,8 @@ func TestAStoppedJobThatFitsItsQuotaGoesOn(t *testing.T) {
 		t.Run(order, func(t *testing.T) {
 			play := func(t *rapid.T) *conserving {
 				x := drawWorld(t, wants{order: order, way: &how{"skip", "none"}, shared: true, most: 24})
-				if x.policy.Placement == "random" || strings.HasPrefix(x.policy.Placement, "l") || x.policy.Placement == "rack-skewed" || x.policy.Placement == "fgd" {
+				if x.policy.Placement == "random" || strings.HasPrefix(x.policy.Placement, "l") ||
+					x.policy.Placement == "rack-skewed" || x.policy.Placement == "fgd" {
 					x.policy.Placement = "first-fit" // the check has no view of the run to give them
 				}
 				x.cfg.Serial = false

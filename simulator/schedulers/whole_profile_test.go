@@ -125,7 +125,8 @@ func (b *wholeProfile) reserve(need, lasts int64) (at int64) {
 	return at
 }
 
-// ProfileSteps returns the room that p, which back-fills conservatively, has needed so far for the steps of its profile.
+// ProfileSteps returns the room that p, which back-fills conservatively, has needed so far for the steps of its
+// profile.
 func ProfileSteps(p Policy) int {
 	b, ok := Undivided(p).(*Scheduler).fill.(*conservative)
 	if !ok {

@@ -14,8 +14,8 @@ const maxTime = math.MaxInt64
 // lastTime is traces.MaxTime in words.
 const lastTime = "146 years"
 
-// After returns t + d for times of 0 or more. If that is beyond the clock's 292 years, it returns the largest time, which
-// never comes.
+// After returns t + d for times of 0 or more. If that is beyond the clock's 292 years, it returns the largest time,
+// which never comes.
 func After(t, d time.Duration) time.Duration {
 	if d > maxTime-t {
 		return maxTime
@@ -46,7 +46,9 @@ func (s *Simulator) Advance(ctx context.Context) (*Point, error) {
 	t := s.nextTime()
 	h := int64(s.cfg.Horizon)
 	if t > traces.MaxTime && len(s.running) > 0 && (h <= 0 || t <= h) {
-		s.err = fmt.Errorf("sim: a running job would still run after %s, where the clock ends; want shorter jobs, less overhead, or a horizon", lastTime)
+		s.err = fmt.Errorf(
+			"sim: a running job would still run after %s, where the clock ends; want shorter jobs, less overhead, or a horizon",
+			lastTime)
 		return nil, s.err
 	}
 	if t == maxTime && len(s.running) == 0 || t > traces.MaxTime && h <= 0 {

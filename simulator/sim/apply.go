@@ -44,7 +44,8 @@ func (s *Simulator) Apply(d *Decision) error {
 
 func (s *Simulator) wait(until int64) error {
 	if until != 0 && until <= s.now {
-		return fmt.Errorf("%w: wait until %v, which is not after now (%v)", ErrDecision, time.Duration(until), time.Duration(s.now))
+		return fmt.Errorf("%w: wait until %v, which is not after now (%v)", ErrDecision, time.Duration(until),
+			time.Duration(s.now))
 	}
 	if until == 0 && !s.canWait() {
 		return ErrWait
@@ -218,9 +219,11 @@ func (s *Simulator) elastic(j Job, n int, verb string) error {
 	t := s.traced[j]
 	switch {
 	case t.MaxGPUs == 0:
-		return fmt.Errorf("%w: %s job %d (%s) on %d GPUs, which is not elastic and wants %d", ErrDecision, verb, j, t.ID, n, t.GPUs)
+		return fmt.Errorf("%w: %s job %d (%s) on %d GPUs, which is not elastic and wants %d", ErrDecision, verb, j, t.ID, n,
+			t.GPUs)
 	case n < max(1, t.MinGPUs) || n > t.MaxGPUs:
-		return fmt.Errorf("%w: %s job %d (%s) on %d GPUs, which can use %d to %d", ErrDecision, verb, j, t.ID, n, max(1, t.MinGPUs), t.MaxGPUs)
+		return fmt.Errorf("%w: %s job %d (%s) on %d GPUs, which can use %d to %d", ErrDecision, verb, j, t.ID, n,
+			max(1, t.MinGPUs), t.MaxGPUs)
 	}
 	return nil
 }

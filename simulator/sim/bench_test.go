@@ -38,7 +38,8 @@ func TestSecondRunAllocatesNothing(t *testing.T) {
 	rich.Interference, rich.InterferenceScope, rich.Checkpoint, rich.Overhead.Start = halves{}, "node", second, second
 	rich.Failures, rich.Seed = sim.Failures{MTBF: time.Hour, MTTR: time.Minute}, 1
 	for _, name := range []string{"pool:32", "4x8"} {
-		for what, cfg := range map[string]sim.Config{"none": {Comm: "none"}, "tree": {Comm: "tree"}, "ring": {Comm: "ring"}, "rich": rich} {
+		for what, cfg := range map[string]sim.Config{"none": {Comm: "none"}, "tree": {Comm: "tree"}, "ring": {Comm: "ring"},
+			"rich": rich} {
 			if name == "pool:32" {
 				cfg.Failures.MTBF = 0
 			}

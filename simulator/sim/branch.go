@@ -10,16 +10,16 @@ import (
 	"clustergym/traces"
 )
 
-// Future is what a fork takes to come. It replaces what the original's stream, and on request its run times and failures,
-// would bring, so a fork knows of the real future only what its Future says.
+// Future is what a fork takes to come. It replaces what the original's stream, and on request its run times and
+// failures, would bring, so a fork knows of the real future only what its Future says.
 type Future struct {
 	// Jobs will arrive, in order of submit and none before now. They stay the caller's, and must not change while the fork
 	// runs. Those that cannot fit the cluster, or lack the model that communication needs (LacksModel), are left out.
 	Jobs []traces.Job
 	// Forecasts are those of Jobs, in runs where jobs have forecasts.
 	Forecasts []predict.Forecast
-	// Left is the remaining work of the jobs in the system, by Job, in nanoseconds at rate 1, from now on. nil leaves that of
-	// the run; so does a number that is not above 0.
+	// Left is the remaining work of the jobs in the system, by Job, in nanoseconds at rate 1, from now on. nil leaves that
+	// of the run; so does a number that is not above 0.
 	Left []float64
 	// Seed draws the failures and recoveries of nodes anew, from now on.
 	Seed uint64
@@ -59,14 +59,15 @@ func (v *View) Fork() (*Simulator, error) {
 	return t, nil
 }
 
-// CopyFrom makes s, a fork, continue the run of v from its current state, with f as its future. Decisions of the current
-// point count as made, and the point stays open. It takes time in proportion to the jobs in the system and to the cluster,
-// and allocates nothing once s has seen as many jobs. What s shows of jobs that were in the system is valid until v's run
-// goes on; f is used until the next CopyFrom.
+// CopyFrom makes s, a fork, continue the run of v from its current state, with f as its future. Decisions of the
+// current point count as made, and the point stays open. It takes time in proportion to the jobs in the system and to
+// the cluster, and allocates nothing once s has seen as many jobs. What s shows of jobs that were in the system is
+// valid until v's run goes on; f is used until the next CopyFrom.
 func (s *Simulator) CopyFrom(v *View, f *Future) {
 	o := v.s
 	if s.role != forks || s.cluster.GPUs() != o.cluster.GPUs() {
-		panic(fmt.Sprintf("sim: a copy of a run on %d GPUs was asked of %d that are no fork of it", o.cluster.GPUs(), s.cluster.GPUs()))
+		panic(fmt.Sprintf("sim: a copy of a run on %d GPUs was asked of %d that are no fork of it", o.cluster.GPUs(),
+			s.cluster.GPUs()))
 	}
 	if len(f.Jobs) > 0 && int64(f.Jobs[0].Submit) < o.now {
 		panic(fmt.Sprintf("sim: the first job of a future arrives at %v, now is %v", f.Jobs[0].Submit, v.Now()))
@@ -87,8 +88,8 @@ func (s *Simulator) CopyFrom(v *View, f *Future) {
 	}
 }
 
-// copyState makes the state of o that of s, but for what decisions do not change: trace data, forecasts, what will arrive, and when
-// nodes fail.
+// copyState makes the state of o that of s, but for what decisions do not change: trace data, forecasts, what will
+// arrive, and when nodes fail.
 func (s *Simulator) copyState(o *Simulator) {
 	s.cluster.CopyFrom(o.cluster)
 	s.read, s.arrived, s.ended, s.decisions = o.read, o.arrived, o.ended, o.decisions
@@ -197,8 +198,8 @@ func (s *Simulator) copyDrains(o *Simulator) {
 	}
 }
 
-// copyFailures copies which nodes are down, and when nodes fail or recover next unless f draws that anew. Exponential times
-// have no memory, so those that are drawn anew count from now.
+// copyFailures copies which nodes are down, and when nodes fail or recover next unless f draws that anew. Exponential
+// times have no memory, so those that are drawn anew count from now.
 func (s *Simulator) copyFailures(o *Simulator, f *Future) {
 	n := &s.nodes
 	n.on, n.down = o.nodes.on, o.nodes.down

@@ -53,8 +53,8 @@ func forkOf(t fatal, s *sim.Simulator) *sim.Simulator {
 	return fork
 }
 
-// A fork with the true future continues like the original, byte for byte, however often and whatever else it was used for
-// before; the original does not notice.
+// A fork with the true future continues like the original, byte for byte, however often and whatever else it was used
+// for before; the original does not notice.
 func TestATwinWithTheTrueFutureContinuesLikeTheOriginal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -85,7 +85,8 @@ func TestATwinWithTheTrueFutureContinuesLikeTheOriginal(t *testing.T) {
 			runChaos(t, one, c, &log)
 			return log.b.String()
 		}
-		for k, f := range []sim.Future{{Jobs: rich(r, 0, 4, second), Seed: 5}, {Jobs: later(rich(r, 30, 4, second), s.View().Now()), Seed: 6}, truth} {
+		for k, f := range []sim.Future{{Jobs: rich(r, 0, 4, second), Seed: 5},
+			{Jobs: later(rich(r, 30, 4, second), s.View().Now()), Seed: 6}, truth} {
 			left := make([]float64, 60)
 			for i := range left {
 				left[i] = float64(r.IntN(100)) * 1e9
@@ -124,8 +125,8 @@ func later(jobs []traces.Job, d time.Duration) []traces.Job {
 	return jobs
 }
 
-// What happens in a fork follows from the past, its Future and nothing else: not from jobs that arrive later, from the run
-// times of those in the system where the Future gives them, or from when nodes will fail.
+// What happens in a fork follows from the past, its Future and nothing else: not from jobs that arrive later, from the
+// run times of those in the system where the Future gives them, or from when nodes will fail.
 func TestATwinKnowsNothingOfTheRealFuture(t *testing.T) {
 	for k := range uint64(60) {
 		seed := testseed.Or(3) + k
@@ -191,8 +192,8 @@ func TestATwinKnowsNothingOfTheRealFuture(t *testing.T) {
 	}
 }
 
-// Jobs that arrive in a fork have the forecasts of its future, those in the system have theirs; there is no predictor that
-// could learn.
+// Jobs that arrive in a fork have the forecasts of its future, those in the system have theirs; there is no predictor
+// that could learn.
 func TestForecastsInATwin(t *testing.T) {
 	cfg := sim.DefaultConfig()
 	cfg.Predictor = history.NewArchive(nil)
@@ -203,7 +204,8 @@ func TestForecastsInATwin(t *testing.T) {
 	advance(t, s)
 	fork := forkOf(t, s)
 	told := predict.Forecast{Q: [predict.Quantiles]time.Duration{1, 2, 3, 4, 5}, Seen: 9}
-	f := sim.Future{Jobs: []traces.Job{job("huge", second, second, 3), job("X", 2*second, second, 1)}, Forecasts: []predict.Forecast{{}, told}}
+	f := sim.Future{Jobs: []traces.Job{job("huge", second, second, 3), job("X", 2*second, second, 1)},
+		Forecasts: []predict.Forecast{{}, told}}
 	fork.CopyFrom(s.View(), &f)
 	v := fork.View()
 	for _, j := range []sim.Job{0, 1} {

@@ -19,9 +19,10 @@ type Config struct {
 
 	// Restart is work that is added to a job's remaining work at every start but the first; it remains until it is
 	// done. Moving and resizing a running job do not count as restarts.
-	Restart    time.Duration `yaml:"restart"`
-	Overhead   Overhead      `yaml:"overhead"`
-	Checkpoint time.Duration `yaml:"checkpoint"` // time of progress from one checkpoint to the next; 0 = progress is never lost
+	Restart  time.Duration `yaml:"restart"`
+	Overhead Overhead      `yaml:"overhead"`
+	// time of progress from one checkpoint to the next; 0 = progress is never lost
+	Checkpoint time.Duration `yaml:"checkpoint"`
 	Failures   Failures      `yaml:"failures"`
 	Seed       uint64        `yaml:"seed,omitempty"` // of the node failures
 
@@ -113,11 +114,13 @@ func (c *Config) Validate() error {
 	var l fault.List
 	names := CommNames()
 	l.Add(slices.Contains(names, c.Comm), "comm", c.Comm, nearest.OneOf(c.Comm, names))
-	l.Add(c.Ring.Overlap >= 0 && c.Ring.Overlap <= 1, "ring.overlap", c.Ring.Overlap, "a share of the compute time, 0 to 1")
+	l.Add(c.Ring.Overlap >= 0 && c.Ring.Overlap <= 1, "ring.overlap", c.Ring.Overlap,
+		"a share of the compute time, 0 to 1")
 	const perMB = "a time per 10^6 bytes, 0s to 1h"
 	l.Add(inRange(c.Contention.A, time.Hour), "contention.a", c.Contention.A, "a time, 0s to 1h")
 	l.Add(inRange(c.Contention.B, time.Hour), "contention.b", c.Contention.B, perMB)
-	l.Add(c.Comm != "contention" || c.Contention.B != 0, "contention.b", c.Contention.B, "a time above 0s, as 856us, where comm is contention")
+	l.Add(c.Comm != "contention" || c.Contention.B != 0, "contention.b", c.Contention.B,
+		"a time above 0s, as 856us, where comm is contention")
 	l.Add(inRange(c.Contention.Eta, time.Hour), "contention.eta", c.Contention.Eta, perMB)
 	l.Add(c.Restart >= 0, "restart", c.Restart, "a time of 0s or more")
 	for _, o := range []struct {
@@ -132,9 +135,11 @@ func (c *Config) Validate() error {
 	}
 	l.Add(c.Checkpoint >= 0, "checkpoint", c.Checkpoint, "a time, or 0s where progress is never lost")
 	l.Add(c.Failures.MTBF >= 0, "failures.mtbf", c.Failures.MTBF, "a time, or 0s for no failures")
-	l.Add(c.Failures.MTTR > 0 || c.Failures.MTTR == 0 && c.Failures.MTBF == 0, "failures.mttr", c.Failures.MTTR, "a time above 0s")
+	l.Add(c.Failures.MTTR > 0 || c.Failures.MTTR == 0 && c.Failures.MTBF == 0, "failures.mttr", c.Failures.MTTR,
+		"a time above 0s")
 	l.Add(inRange(c.Horizon, traces.MaxTime), "horizon", c.Horizon, "a time of at most "+lastTime+", or 0s for none")
-	l.Add(c.InterferenceScope == "" || c.InterferenceScope == "gpu" || c.InterferenceScope == "node", "interference_scope", c.InterferenceScope, "gpu or node"+nearest.Meant(c.InterferenceScope, []string{"gpu", "node"}))
+	l.Add(c.InterferenceScope == "" || c.InterferenceScope == "gpu" || c.InterferenceScope == "node", "interference_scope",
+		c.InterferenceScope, "gpu or node"+nearest.Meant(c.InterferenceScope, []string{"gpu", "node"}))
 	return l.Err()
 }
 

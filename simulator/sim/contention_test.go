@@ -56,7 +56,8 @@ func on(j sim.Job, gpus ...cluster.GPU) sim.Decision {
 // On paper: A has the network to itself until 4 s and has done 2 s of its 10 s. With B, both run at a quarter: B's 2 s
 // take until 12 s. A then has 6 s left and runs at a half again, until 24 s.
 func TestTwoGangsContendByHand(t *testing.T) {
-	s := start(t, contended(), short(t, "2x2"), []traces.Job{modelled("A", 0, 10*second, 2), modelled("B", 4*second, 2*second, 2)})
+	s := start(t, contended(), short(t, "2x2"),
+		[]traces.Job{modelled("A", 0, 10*second, 2), modelled("B", 4*second, 2*second, 2)})
 	v := s.View()
 	rates := map[time.Duration][2]float64{}
 	spy := map[time.Duration][]sim.Decision{0: {on(0, 0, 2)}, 4 * second: {on(1, 1, 3)}}
@@ -93,7 +94,8 @@ func TestTwoGangsContendByHand(t *testing.T) {
 // On paper: at a sixth, A's 1 s takes 6 s. Then B and C have 1 s and 2 s left, and run at a quarter for 4 s. Then C
 // has 1 s left, at a half.
 func TestThreeGangsContendByHand(t *testing.T) {
-	s := start(t, contended(), short(t, "2x3"), []traces.Job{modelled("A", 0, second, 2), modelled("B", 0, 2*second, 2), modelled("C", 0, 3*second, 2)})
+	s := start(t, contended(), short(t, "2x3"),
+		[]traces.Job{modelled("A", 0, second, 2), modelled("B", 0, 2*second, 2), modelled("C", 0, 3*second, 2)})
 	got := playScript(t, s, map[time.Duration][]sim.Decision{0: {on(0, 0, 3), on(1, 1, 4), on(2, 2, 5)}})
 	for id, want := range map[string]time.Duration{"A": 6 * second, "B": 10 * second, "C": 12 * second} {
 		if d := got[id] - want; d < 0 || d > 3 { // a nanosecond for each change of rate
@@ -104,7 +106,8 @@ func TestThreeGangsContendByHand(t *testing.T) {
 
 // A gang that stops, moves off the network or was never on it leaves the network to the others.
 func TestWhoContends(t *testing.T) {
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Uplink: cluster.Link{Gbps: 10}, Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 3}}}}}
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Count: 2, Uplink: cluster.Link{Gbps: 10},
+		Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 3}}}}}
 	var jobs []traces.Job
 	for _, id := range []string{"A", "B", "C", "D", "E"} {
 		jobs = append(jobs, modelled(id, 0, 1000*second, 2))

@@ -12,7 +12,8 @@ import (
 
 // A job can be started or stopped only once in an instant, so that a point always ends.
 func TestOnceInAnInstant(t *testing.T) {
-	s := start(t, sim.DefaultConfig(), short(t, "1x2"), []traces.Job{job("A", 0, 10*second, 1), job("B", second, second, 1)})
+	s := start(t, sim.DefaultConfig(), short(t, "1x2"),
+		[]traces.Job{job("A", 0, 10*second, 1), job("B", second, second, 1)})
 	refused := func(d sim.Decision) {
 		t.Helper()
 		if err := s.Apply(&d); !errors.Is(err, sim.ErrDecision) {
@@ -41,7 +42,8 @@ func TestOnceInAnInstant(t *testing.T) {
 	if got := text(s.View(), p); got != "11s: start A[0]@2s, drop B@2s, finish A[0]" {
 		t.Error(got)
 	}
-	if v := s.View(); v.State(0) != sim.Finished || v.State(1) != sim.Dropped || v.Ended() != 2 || v.Preemptions(0) != 1 || !v.Over() {
+	if v := s.View(); v.State(0) != sim.Finished || v.State(1) != sim.Dropped || v.Ended() != 2 || v.Preemptions(0) != 1 ||
+		!v.Over() {
 		t.Errorf("%v, %v, %d ended", v.State(0), v.State(1), v.Ended())
 	}
 }
@@ -79,7 +81,8 @@ func TestImpossibleDecisions(t *testing.T) {
 	if got := s.View().GPUs(0); got[0] != 3 || got[1] != 0 {
 		t.Errorf("the placement is %v", got)
 	}
-	if err := s.Apply(&sim.Decision{Op: sim.StartJob, Job: 1, GPUs: []cluster.GPU{0, 1, 2}}); !errors.Is(err, cluster.ErrNoCapacity) {
+	if err := s.Apply(&sim.Decision{Op: sim.StartJob, Job: 1, GPUs: []cluster.GPU{0, 1, 2}}); !errors.Is(err,
+		cluster.ErrNoCapacity) {
 		t.Errorf("a taken GPU: %v", err)
 	}
 }
@@ -90,7 +93,8 @@ func TestViewOfAJob(t *testing.T) {
 	s := start(t, cfg, short(t, "2x2"), []traces.Job{job("A", second, 10*second, 2), job("B", 3*second, second, 1)})
 	v := s.View()
 	advance(t, s)
-	if v.FirstStart(0) != -1 || v.Rate(0) != 0 || v.Ran(0) != 0 || v.State(0) != sim.Waiting || !v.Fits(0) || v.Left(0) != 10e9 {
+	if v.FirstStart(0) != -1 || v.Rate(0) != 0 || v.Ran(0) != 0 || v.State(0) != sim.Waiting || !v.Fits(0) ||
+		v.Left(0) != 10e9 {
 		t.Error("a job that waits")
 	}
 	apart := []cluster.GPU{0, 2}
@@ -111,10 +115,11 @@ func TestViewOfAJob(t *testing.T) {
 	}
 }
 
-// A view of a part shows the part's cluster and lists; times and jobs are the run's. After a restore the run's view shows
-// the restored lists.
+// A view of a part shows the part's cluster and lists; times and jobs are the run's. After a restore the run's view
+// shows the restored lists.
 func TestViewsOfParts(t *testing.T) {
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}}, VCs: []cluster.VCSpec{{Name: "a", Nodes: 1}, {Name: "b", Nodes: 1}}}
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2}}}},
+		VCs: []cluster.VCSpec{{Name: "a", Nodes: 1}, {Name: "b", Nodes: 1}}}
 	jobs := []traces.Job{job("A", 0, 10*second, 1), job("B", 0, 20*second, 1)}
 	jobs[0].VC, jobs[1].VC = "a", "b"
 	s := start(t, sim.DefaultConfig(), spec, jobs)
@@ -129,7 +134,8 @@ func TestViewsOfParts(t *testing.T) {
 	if w.Cluster() != part || part.Free() != 1 || len(w.Waiting()) != 0 || !slices.Equal(w.Running(), []sim.Job{1}) {
 		t.Errorf("the part's view has %d free, waiting %v, running %v", part.Free(), w.Waiting(), w.Running())
 	}
-	if len(v.Waiting()) != 1 || v.Cluster().Free() != 3 || w.Now() != v.Now() || w.Trace(1).ID != "B" || w.State(1) != sim.Running || w.Arrived() != 2 {
+	if len(v.Waiting()) != 1 || v.Cluster().Free() != 3 || w.Now() != v.Now() || w.Trace(1).ID != "B" ||
+		w.State(1) != sim.Running || w.Arrived() != 2 {
 		t.Errorf("the run's view has %d free, waiting %v", v.Cluster().Free(), v.Waiting())
 	}
 	snapshot := s.AppendSnapshot(nil)

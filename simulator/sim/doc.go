@@ -58,20 +58,22 @@
 //
 // # Facts
 //
-// A simulator can follow a cluster that another scheduler runs (Follow). Then facts take the place of work, arrivals and failures: Tell says
-// what has happened (Fact), Look says what time it is and returns the point. The books are the same, so the facts of a recorded run
-// show what the run has shown, bit for bit, and everything that looks at a View works on it: encoders, heuristics, searches and
-// forks. Decisions are facts, too. Others can only be imagined: Imagine keeps a copy of the state, Apply works as ever, and Forget
-// returns to the copy. Ask lets a Scheduler decide that way until it waits.
+// A simulator can follow a cluster that another scheduler runs (Follow). Then facts take the place of work, arrivals
+// and failures: Tell says what has happened (Fact), Look says what time it is and returns the point. The books are the
+// same, so the facts of a recorded run show what the run has shown, bit for bit, and everything that looks at a View
+// works on it: encoders, heuristics, searches and forks. Decisions are facts, too. Others can only be imagined: Imagine
+// keeps a copy of the state, Apply works as ever, and Forget returns to the copy. Ask lets a Scheduler decide that way
+// until it waits.
 //
-// Facts come in the order of their times. Those that cannot be (ErrFact) change nothing: a job that starts twice or ends without having
-// started, GPUs that are taken, a name that nobody knows. A cluster does contradict itself at times, and what it tells can be lost;
-// Follow and Present.Facts begin anew at what it is now, without its history.
+// Facts come in the order of their times. Those that cannot be (ErrFact) change nothing: a job that starts twice or
+// ends without having started, GPUs that are taken, a name that nobody knows. A cluster does contradict itself at
+// times, and what it tells can be lost; Follow and Present.Facts begin anew at what it is now, without its history.
 //
-// Work is known in recorded runs only (Following.Works). Otherwise the work of a job is the run time that is expected of it, and
-// when it outlives that, what is expected of a job of its age; an hour, then twice as long each time, if nothing is. So Left, Finished and
-// forks have the estimates' answer, and Trace(j).Work changes with it. A node that fails while jobs run on it drains: they go on, its
-// free GPUs are held, and it is down as soon as the last job has left. Jobs that can never fit are counted (Refused).
+// Work is known in recorded runs only (Following.Works). Otherwise the work of a job is the run time that is expected
+// of it, and when it outlives that, what is expected of a job of its age; an hour, then twice as long each time, if
+// nothing is. So Left, Finished and forks have the estimates' answer, and Trace(j).Work changes with it. A node that
+// fails while jobs run on it drains: they go on, its free GPUs are held, and it is down as soon as the last job has
+// left. Jobs that can never fit are counted (Refused).
 //
 // # End
 //

@@ -8,18 +8,18 @@ import (
 	"clustergym/internal/rng"
 )
 
-// drawnTail is the level above which Draw counts run times as the quantile at that level: the tail of a forecast is a guess,
-// and single draws from it would outweigh all others.
+// drawnTail is the level above which Draw counts run times as the quantile at that level: the tail of a forecast is a
+// guess, and single draws from it would outweigh all others.
 const drawnTail = 0.95
 
-// Draw returns a sample of the remaining work of j, in nanoseconds at rate 1, as Future.Left has it: what the estimates say of
-// a job that has run as long as j. It is 0, for the run's own, where estimates are exact. x are 64 random bits. Causal estimates
-// draw from j's forecast. A requested time bounds the run time, which is taken to lie evenly between the time run and the
-// request (doubled until it exceeds the time run). Noisy estimates draw the noise, all run times taken to be equally likely
-// before. Estimates none know nothing to draw from, and the caller must refuse them.
+// Draw returns a sample of the remaining work of j, in nanoseconds at rate 1, as Future.Left has it: what the estimates
+// say of a job that has run as long as j. It is 0, for the run's own, where estimates are exact. x are 64 random bits.
+// Causal estimates draw from j's forecast. A requested time bounds the run time, which is taken to lie evenly between
+// the time run and the request (doubled until it exceeds the time run). Noisy estimates draw the noise, all run times
+// taken to be equally likely before. Estimates none know nothing to draw from, and the caller must refuse them.
 //
-// Run times include what communication and slow GPUs cost, so the time left is multiplied by the current rate of a gang that
-// runs.
+// Run times include what communication and slow GPUs cost, so the time left is multiplied by the current rate of a gang
+// that runs.
 func (e Estimates) Draw(v *View, j Job, x uint64) (left float64) {
 	if e.Mode == EstimateExact {
 		return 0
@@ -43,7 +43,8 @@ func (e Estimates) Draw(v *View, j Job, x uint64) (left float64) {
 	return max(1, left)
 }
 
-// denoised returns the quantile at level u of the run times that noise may have turned into estimate, of those above ran.
+// denoised returns the quantile at level u of the run times that noise may have turned into estimate, of those above
+// ran.
 func (e Estimates) denoised(estimate, ran time.Duration, u float64) time.Duration {
 	t := float64(estimate)
 	if e.Sigma > 0 {

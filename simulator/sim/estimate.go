@@ -19,13 +19,14 @@ type EstimateMode uint8
 
 // The modes.
 const (
-	EstimateUnset   EstimateMode = iota // not chosen yet: no configuration is valid with it, and to a run it is as EstimateNone
-	EstimateExact                       // the work itself
-	EstimateTrace                       // traces.Job.Estimate; a trace without any is an error
-	EstimateNoisy                       // work · e^(σZ), Z standard normal, drawn once for each job
-	EstimateNone                        // nothing
-	EstimateHistory                     // what the run's predictor says: statistics of similar jobs that have ended
-	EstimateGBDT                        // what the run's predictor says: boosted trees
+	// not chosen yet: no configuration is valid with it, and to a run it is as EstimateNone
+	EstimateUnset   EstimateMode = iota
+	EstimateExact                // the work itself
+	EstimateTrace                // traces.Job.Estimate; a trace without any is an error
+	EstimateNoisy                // work · e^(σZ), Z standard normal, drawn once for each job
+	EstimateNone                 // nothing
+	EstimateHistory              // what the run's predictor says: statistics of similar jobs that have ended
+	EstimateGBDT                 // what the run's predictor says: boosted trees
 )
 
 // The names of the modes; noisy has a number behind it, gbdt may have a file.
@@ -34,8 +35,9 @@ var estimateNames = [...]string{"", "exact", "trace", "noisy", "none", "history"
 // EstimatesWanted lists in words the texts of Estimates.
 const EstimatesWanted = "none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10"
 
-// Estimates tells policies how long jobs will run. The noise on a job depends on Seed and the job's ID alone. The zero value is
-// unset. In YAML and JSON it is a text: "none", "trace", "history", "gbdt", "gbdt:model.bin", "exact" or "noisy:0.5", and "" if unset.
+// Estimates tells policies how long jobs will run. The noise on a job depends on Seed and the job's ID alone. The zero
+// value is unset. In YAML and JSON it is a text: "none", "trace", "history", "gbdt", "gbdt:model.bin", "exact" or
+// "noisy:0.5", and "" if unset.
 type Estimates struct {
 	Mode  EstimateMode
 	Sigma float64 // of EstimateNoisy
@@ -149,8 +151,8 @@ func (e Estimates) Rung() Rung {
 	return [...]Rung{RungNone, RungExact, RungSubmit, RungNoisy, RungNone, RungCausal, RungCausal}[e.Mode]
 }
 
-// Label names the estimates and their rung for the headers of tables: "history (causal)", or "exact", where the name says
-// the rung, or "" if they are unset.
+// Label names the estimates and their rung for the headers of tables: "history (causal)", or "exact", where the name
+// says the rung, or "" if they are unset.
 func (e Estimates) Label() string {
 	if e.IsZero() {
 		return ""
@@ -171,7 +173,8 @@ func (e Estimates) Of(v *View, j Job) time.Duration {
 	return e.OfJob(v.Trace(j))
 }
 
-// OfJob returns the estimate that does not depend on a run, so not a causal one: at least 1 ns, or 0 when there is none.
+// OfJob returns the estimate that does not depend on a run, so not a causal one: at least 1 ns, or 0 when there is
+// none.
 func (e Estimates) OfJob(j *traces.Job) time.Duration {
 	switch e.Mode {
 	case EstimateUnset, EstimateNone, EstimateHistory, EstimateGBDT:
@@ -227,7 +230,9 @@ func (e Estimates) Check(v *View, j Job) error {
 	case e.Causal() && !v.s.forecasts.told:
 		return errors.New("estimates " + e.String() + " come from a predictor, and this run has none")
 	case e.Mode == EstimateTrace && v.Trace(j).Estimate <= 0:
-		return fmt.Errorf("job %s has no estimate in its trace; use estimates history, exact or noisy:SIGMA, or trace.limit, a time that stands for those that are missing", v.Trace(j).ID)
+		return fmt.Errorf(
+			"job %s has no estimate in its trace; use estimates history, exact or noisy:SIGMA, or trace.limit, a time that "+
+				"stands for those that are missing", v.Trace(j).ID)
 	}
 	return nil
 }

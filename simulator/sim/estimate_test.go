@@ -50,11 +50,14 @@ func TestEstimatesReadBack(t *testing.T) {
 		"noisy:1.25e-05": {sim.Estimates{Mode: sim.EstimateNoisy, Sigma: 1.25e-5}, sim.RungNoisy, false},
 		"exact":          {sim.Estimates{Mode: sim.EstimateExact}, sim.RungExact, false},
 	} {
-		if got, err := sim.ParseEstimates(text); err != nil || got != want.e || got.String() != text || got.Rung() != want.rung || got.Causal() != want.causal {
-			t.Errorf("%s reads as %+v (%v), on rung %v, causal %v, and is printed as %s", text, got, err, got.Rung(), got.Causal(), got)
+		if got, err := sim.ParseEstimates(text); err != nil || got != want.e || got.String() != text ||
+			got.Rung() != want.rung || got.Causal() != want.causal {
+			t.Errorf("%s reads as %+v (%v), on rung %v, causal %v, and is printed as %s", text, got, err, got.Rung(),
+				got.Causal(), got)
 		}
 	}
-	if got := fmt.Sprint(sim.RungNone, sim.RungSubmit, sim.RungCausal, sim.RungNoisy, sim.RungExact); got != "none submit-time causal noisy exact" {
+	if got := fmt.Sprint(sim.RungNone, sim.RungSubmit, sim.RungCausal, sim.RungNoisy, sim.RungExact); got !=
+		"none submit-time causal noisy exact" {
 		t.Errorf("the rungs are %s", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -68,14 +71,16 @@ func TestEstimatesReadBack(t *testing.T) {
 	})
 }
 
-// JSON keeps the form of a number, so that a document written again has the same bytes, while String gives equal estimates one text.
+// JSON keeps the form of a number, so that a document written again has the same bytes, while String gives equal
+// estimates one text.
 func TestEstimatesInJSON(t *testing.T) {
 	type doc struct {
 		Always sim.Estimates `json:"always"`
 		Maybe  sim.Estimates `json:"maybe,omitzero"`
 	}
 	for _, text := range []string{
-		`{"always":""}`, `{"always":"none","maybe":"exact"}`, `{"always":"gbdt:a.bin"}`, `{"always":"noisy:0.5"}`, `{"always":"noisy:0.50","maybe":"noisy:5e-1"}`,
+		`{"always":""}`, `{"always":"none","maybe":"exact"}`, `{"always":"gbdt:a.bin"}`, `{"always":"noisy:0.5"}`,
+		`{"always":"noisy:0.50","maybe":"noisy:5e-1"}`,
 	} {
 		var d doc
 		if err := json.Unmarshal([]byte(text), &d); err != nil {
@@ -94,12 +99,15 @@ func TestEstimatesInJSON(t *testing.T) {
 	}
 }
 
-// What is not a form of the setting is refused with a sentence that quotes it and lists the forms; a slip is recognized.
+// What is not a form of the setting is refused with a sentence that quotes it and lists the forms; a slip is
+// recognized.
 func TestEstimatesThatAreRefused(t *testing.T) {
 	for text, meant := range map[string]string{
-		"": "", ":": "", " exact": "exact", "Exact": "exact", "exakt": "exact", "histroy": "history", "gbtd": "gbdt", "sjf": "", "causal": "", "submit-time": "",
+		"": "", ":": "", " exact": "exact", "Exact": "exact", "exakt": "exact", "histroy": "history", "gbtd": "gbdt",
+		"sjf": "", "causal": "", "submit-time": "",
 		"exact:": "", "exact:1": "", "none:": "", "none:0": "", "trace:5": "", "history:": "", "history:20": "", "gbdt:": "",
-		"noisy": "", "noisy:": "", "noisy:x": "", "noisy:-1": "", "noisy:10.01": "", "noisy:NaN": "", "noisy:Inf": "", "noisy:0.5:1": "", "noisy: 1": "", "noisy:1s": "",
+		"noisy": "", "noisy:": "", "noisy:x": "", "noisy:-1": "", "noisy:10.01": "", "noisy:NaN": "", "noisy:Inf": "",
+		"noisy:0.5:1": "", "noisy: 1": "", "noisy:1s": "",
 		"gbdt\nexact": "",
 	} {
 		e, err := sim.ParseEstimates(text)
@@ -116,8 +124,8 @@ func TestEstimatesThatAreRefused(t *testing.T) {
 	}
 }
 
-// Noise depends on the seed and the job's name alone, multiplies the work by e^(σZ), and stays within what a time.Duration
-// holds.
+// Noise depends on the seed and the job's name alone, multiplies the work by e^(σZ), and stays within what a
+// time.Duration holds.
 func TestNoiseIsTheJobs(t *testing.T) {
 	const n = 4000
 	e := sim.Estimates{Mode: sim.EstimateNoisy, Sigma: 0.5, Seed: 7}
@@ -165,13 +173,15 @@ func (says) Dropped(time.Duration, int)                                 {}
 func (says) AppendSnapshot(dst []byte) []byte                           { return dst }
 func (says) RestoreSnapshot([]byte) error                               { return nil }
 
-// A job of 100 s that runs at half its speed, so for 200 s, outlives every estimate. One number doubles; a forecast gives
-// way to the quantiles at 3/4, 7/8, 15/16 and so on, those above 0.9 of Pareto's tail through
-// the last two; equal quantiles double. A job that waits has run for as long as before.
+// A job of 100 s that runs at half its speed, so for 200 s, outlives every estimate. One number doubles; a forecast
+// gives way to the quantiles at 3/4, 7/8, 15/16 and so on, those above 0.9 of Pareto's tail through the last two; equal
+// quantiles double. A job that waits has run for as long as before.
 func TestEstimatesOfJobsThatOutliveThem(t *testing.T) {
-	forecast := says{Q: [predict.Quantiles]time.Duration{second, 5 * second, 10 * second, 20 * second, 40 * second}, Seen: 9}
+	forecast := says{Q: [predict.Quantiles]time.Duration{second, 5 * second, 10 * second, 20 * second, 40 * second},
+		Seen: 9}
 	equal := says{Q: [predict.Quantiles]time.Duration{3 * second, 3 * second, 3 * second, 3 * second, 3 * second}}
-	// 20·2^(5/6) = 35.636, 40·1.6^x = 57.078, 40·3.2^x = 96.425, 40·6.4^x = 162.896 and 40·12.8^x = 275.190 with x = ln 2/ln 2.5.
+	// 20·2^(5/6) = 35.636, 40·1.6^x = 57.078, 40·3.2^x = 96.425, 40·6.4^x = 162.896 and 40·12.8^x = 275.190 with x = ln
+	// 2/ln 2.5.
 	at := []time.Duration{0, 9 * second, 10 * second, 25 * second, 36 * second, 60 * second, 110 * second, 199 * second}
 	for _, c := range []struct {
 		text string
@@ -192,7 +202,8 @@ func TestEstimatesOfJobsThatOutliveThem(t *testing.T) {
 		}
 		cfg := sim.DefaultConfig()
 		cfg.Predictor = c.by
-		spec := cluster.Spec{Speeds: map[string]float64{"slow": 0.5}, Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "slow"}}}}}
+		spec := cluster.Spec{Speeds: map[string]float64{"slow": 0.5},
+			Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 1, GPUType: "slow"}}}}}
 		j := job("A", 0, 100*second, 1)
 		j.Estimate = 10 * second
 		s := start(t, cfg, spec, []traces.Job{j})
@@ -237,10 +248,14 @@ func TestEstimatesThatARunCannotGive(t *testing.T) {
 		{"exact", nil, [2]string{}},
 		{"noisy:1", nil, [2]string{}},
 		{"none", nil, [2]string{}},
-		{"trace", nil, [2]string{1: "job silent has no estimate in its trace; use estimates history, exact or noisy:SIGMA, or trace.limit, a time that stands for those that are missing"}},
+		{"trace", nil,
+			[2]string{
+				1: "job silent has no estimate in its trace; use estimates history, exact or noisy:SIGMA, or trace.limit, a time that stands for those that are missing"}},
 		{"history", says{}, [2]string{}},
-		{"history", nil, [2]string{"estimates history come from a predictor, and this run has none", "estimates history come from a predictor, and this run has none"}},
-		{"gbdt:a.bin", nil, [2]string{"estimates gbdt:a.bin come from a predictor, and this run has none", "estimates gbdt:a.bin come from a predictor, and this run has none"}},
+		{"history", nil, [2]string{"estimates history come from a predictor, and this run has none",
+			"estimates history come from a predictor, and this run has none"}},
+		{"gbdt:a.bin", nil, [2]string{"estimates gbdt:a.bin come from a predictor, and this run has none",
+			"estimates gbdt:a.bin come from a predictor, and this run has none"}},
 	} {
 		e, err := sim.ParseEstimates(c.text)
 		if err != nil {

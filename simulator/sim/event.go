@@ -31,7 +31,8 @@ const (
 )
 
 func (k EventKind) String() string {
-	return [...]string{"submit", "start", "preempt", "finish", "drop", "timer", "migrate", "resize", "fail", "node-fail", "node-recover"}[k]
+	return [...]string{"submit", "start", "preempt", "finish", "drop", "timer", "migrate", "resize", "fail", "node-fail",
+		"node-recover"}[k]
 }
 
 // jobless reports whether events of this kind have no job.
@@ -83,7 +84,8 @@ var (
 	ErrDone = errors.New("sim: the run is over")
 	// ErrWait is returned if waiting would never end although a job could start: nothing runs, nothing will arrive, no
 	// node will recover and no timer is set.
-	ErrWait = errors.New("sim: nothing would ever happen: a job waits that could start, nothing runs and nothing will arrive")
+	ErrWait = errors.New(
+		"sim: nothing would ever happen: a job waits that could start, nothing runs and nothing will arrive")
 	// ErrDecision is returned for a decision that is impossible; it changes nothing.
 	ErrDecision = errors.New("sim: impossible decision")
 	// ErrSnapshot is returned for bytes that are not a snapshot of a run with this configuration and workload.

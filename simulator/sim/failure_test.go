@@ -55,12 +55,15 @@ func TestFailureByHand(t *testing.T) {
 	p := advanceTo(t, s, sim.NodeFail)
 	hit, other := sim.Job(p.Events[len(p.Events)-1].Node), sim.Job(1-p.Events[len(p.Events)-1].Node)
 	at := p.Now
-	if got, want := text(v, p), fmt.Sprintf("%v: start A[0 1]@0s, start B[2 3]@0s, fail %s%v, node-fail %d", at, v.Trace(hit).ID, v.GPUs(hit), hit); got != want {
+	if got, want := text(v, p), fmt.Sprintf("%v: start A[0 1]@0s, start B[2 3]@0s, fail %s%v, node-fail %d", at,
+		v.Trace(hit).ID, v.GPUs(hit), hit); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	lost := at % (4 * second)
-	if v.State(hit) != sim.Waiting || v.Lost(hit) != lost || v.Left(hit) != float64(work-at+lost) || v.Failures(hit) != 1 || v.Preemptions(hit) != 0 {
-		t.Errorf("%s is %v, lost %v of %v, %v left, %d failures", v.Trace(hit).ID, v.State(hit), v.Lost(hit), at, v.Left(hit), v.Failures(hit))
+	if v.State(hit) != sim.Waiting || v.Lost(hit) != lost || v.Left(hit) != float64(work-at+lost) ||
+		v.Failures(hit) != 1 || v.Preemptions(hit) != 0 {
+		t.Errorf("%s is %v, lost %v of %v, %v left, %d failures", v.Trace(hit).ID, v.State(hit), v.Lost(hit), at, v.Left(hit),
+			v.Failures(hit))
 	}
 	if v.State(other) != sim.Running || v.Left(other) != float64(work-at) {
 		t.Errorf("%s is %v", v.Trace(other).ID, v.State(other))
@@ -79,7 +82,8 @@ func TestFailureByHand(t *testing.T) {
 	if v.CanWait() {
 		t.Error("a failure to come is no reason to wait")
 	}
-	apply(t, s, on(hit, v.GPUs(hit)...)) // + 1 s of restart; it was not stopped by a decision, so it does not pay for a stop
+	// + 1 s of restart; it was not stopped by a decision, so it does not pay for a stop
+	apply(t, s, on(hit, v.GPUs(hit)...))
 	if want := p.Now + time.Duration(v.Left(hit)); v.Left(hit) != float64(work-at+lost+second) || v.Finished(hit) != want {
 		t.Errorf("%v left, finishes at %v, want %v", v.Left(hit), v.Finished(hit), want)
 	}
@@ -119,7 +123,8 @@ func TestFailuresDoNotDependOnThePolicy(t *testing.T) {
 	}
 	cfg := failing(200*second, 20*second)
 	cfg.Seed++
-	if again := outages(t, start(t, cfg, short(t, "3x4"), jobs), newGreedy(t, "first-fit")); fmt.Sprint(again[:5]) == fmt.Sprint(lists[0][:5]) {
+	if again := outages(t, start(t, cfg, short(t, "3x4"), jobs), newGreedy(t, "first-fit")); fmt.Sprint(again[:5]) ==
+		fmt.Sprint(lists[0][:5]) {
 		t.Error("another seed gives the same failures")
 	}
 }
@@ -155,12 +160,14 @@ func TestFailuresAreExponential(t *testing.T) {
 func TestFailuresComeBetweenFinishesAndArrivals(t *testing.T) {
 	cfg := failing(100*second, 10*second)
 	first := advanceTo(t, start(t, cfg, short(t, "1x2"), []traces.Job{job("A", time.Hour, second, 1)}), sim.NodeFail).Now
-	s := start(t, cfg, short(t, "1x2"), []traces.Job{job("A", 0, first, 1), job("B", 0, first+1, 1), job("C", first, second, 1)})
+	s := start(t, cfg, short(t, "1x2"),
+		[]traces.Job{job("A", 0, first, 1), job("B", 0, first+1, 1), job("C", first, second, 1)})
 	v := s.View()
 	advance(t, s)
 	apply(t, s, on(0, 0))
 	apply(t, s, on(1, 1))
-	if got, want := text(v, advance(t, s)), fmt.Sprintf("%v: start A[0]@0s, start B[1]@0s, finish A[0], fail B[1], node-fail 0, submit C", first); got != want {
+	if got, want := text(v, advance(t, s)),
+		fmt.Sprintf("%v: start A[0]@0s, start B[1]@0s, finish A[0], fail B[1], node-fail 0, submit C", first); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if v.Left(1) != 1 || v.Lost(1) != 0 {

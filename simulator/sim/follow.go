@@ -14,15 +14,15 @@ import (
 	"clustergym/traces"
 )
 
-// Fact is something that has happened in a cluster that another scheduler runs. Kind says what, in the words of events; Timer says
-// only that the time is At.
+// Fact is something that has happened in a cluster that another scheduler runs. Kind says what, in the words of events;
+// Timer says only that the time is At.
 type Fact struct {
 	At   time.Duration
 	Kind EventKind
 	ID   string      // of the job; empty for Timer, NodeFail and NodeRecover, and for Submit, whose Job has it
 	Job  *traces.Job // of Submit: it is copied, and its lists must not change; it may have been submitted before At
-	// GPUs are the gang's placement of Start, Migrate and Resize, empty on counters. Of Preempt, Finish and Fail they may be left
-	// out; else they are those that the job holds, in any order.
+	// GPUs are the gang's placement of Start, Migrate and Resize, empty on counters. Of Preempt, Finish and Fail they may
+	// be left out; else they are those that the job holds, in any order.
 	GPUs []cluster.GPU
 	N    int // of Start and Resize on a counter: GPUs of an elastic gang, 0 = as asked for
 	Node int // of NodeFail and NodeRecover
@@ -32,8 +32,8 @@ type Fact struct {
 type Following struct {
 	// Origin is what the clock of the predictor's archive shows when that of the facts shows 0.
 	Origin time.Duration
-	// Works says that the jobs' Work is their run time, as in a recorded run. Otherwise it is ignored, and the remaining work of a
-	// job is what Estimates say of a job of its age.
+	// Works says that the jobs' Work is their run time, as in a recorded run. Otherwise it is ignored, and the remaining
+	// work of a job is what Estimates say of a job of its age.
 	Works bool
 	// Estimates are those of the policies. Without Works they must not need run times.
 	Estimates Estimates
@@ -62,12 +62,14 @@ type follow struct {
 // refusedJob stands for a job that can never fit the cluster.
 const refusedJob = Job(-1)
 
-// expectedWork is the run time that counts as expected of a job without any estimate; it doubles when the job outlives it.
+// expectedWork is the run time that counts as expected of a job without any estimate; it doubles when the job outlives
+// it.
 const expectedWork = time.Hour
 
-// Follow begins to follow facts, on an empty cluster with all nodes up at time 0. From then on Tell and Look take the place of
-// Advance, and Imagine and Forget enclose decisions. A cluster in the middle of its life is told from its jobs in the order in
-// which they were submitted and started (Present.Facts): what came before, and has ended, need not be known.
+// Follow begins to follow facts, on an empty cluster with all nodes up at time 0. From then on Tell and Look take the
+// place of Advance, and Imagine and Forget enclose decisions. A cluster in the middle of its life is told from its jobs
+// in the order in which they were submitted and started (Present.Facts): what came before, and has ended, need not be
+// known.
 //
 // Reset ends it.
 func (s *Simulator) Follow(f Following) error {
@@ -75,7 +77,9 @@ func (s *Simulator) Follow(f Following) error {
 		return errFork
 	}
 	if !f.Works && f.Estimates.Rung() >= RungNoisy {
-		return fmt.Errorf("sim: estimates %v need run times, which a cluster does not tell of jobs that have not ended; want history, gbdt, trace or none", f.Estimates)
+		return fmt.Errorf(
+			"sim: estimates %v need run times, which a cluster does not tell of jobs that have not ended; want history, gbdt, "+
+				"trace or none", f.Estimates)
 	}
 	if f.Estimates.Causal() && !s.forecasts.told {
 		return fmt.Errorf("sim: estimates %v come from a predictor, and this simulator has none", f.Estimates)
@@ -120,20 +124,20 @@ func (dated0) Next(*traces.Job) error { return io.EOF }
 // Origin implements dated.
 func (d dated0) Origin() time.Duration { return d.origin }
 
-// More says whether more jobs may arrive (View.Arriving). A run has an end and a cluster has none, so it is true until somebody
-// says otherwise.
+// More says whether more jobs may arrive (View.Arriving). A run has an end and a cluster has none, so it is true until
+// somebody says otherwise.
 func (s *Simulator) More(more bool) {
 	if s.role.facts() {
 		s.follow.more, s.coming = more, more
 	}
 }
 
-// Tell takes in a fact. Facts come in the order of their times. Those of one time come in the order of the kinds that Advance
-// has, as far as they depend on each other: a job ends before another starts on its GPUs.
+// Tell takes in a fact. Facts come in the order of their times. Those of one time come in the order of the kinds that
+// Advance has, as far as they depend on each other: a job ends before another starts on its GPUs.
 //
-// A start, a stop, a migration, a resize or a departure at the time of the current point, before any other fact, is a decision of
-// that point, and open is true: the point stays open, as after Apply. Any other fact ends the point, and the next begins with
-// Look. An error (ErrFact) says in one sentence what cannot be, and changes nothing.
+// A start, a stop, a migration, a resize or a departure at the time of the current point, before any other fact, is a
+// decision of that point, and open is true: the point stays open, as after Apply. Any other fact ends the point, and
+// the next begins with Look. An error (ErrFact) says in one sentence what cannot be, and changes nothing.
 func (s *Simulator) Tell(f *Fact) (open bool, err error) {
 	w := &s.follow
 	switch {
@@ -142,7 +146,8 @@ func (s *Simulator) Tell(f *Fact) (open bool, err error) {
 	case s.role == imagines:
 		return false, fmt.Errorf("%w: facts come after what is imagined has been forgotten", ErrFact)
 	case int64(f.At) < s.now:
-		return false, fmt.Errorf("%w: %v at %v after one at %v; want facts in order of time", ErrFact, f, f.At, time.Duration(s.now))
+		return false, fmt.Errorf("%w: %v at %v after one at %v; want facts in order of time", ErrFact, f, f.At,
+			time.Duration(s.now))
 	case f.At > traces.MaxTime:
 		return false, fmt.Errorf("%w: %v at %v, after %s, where the clock ends", ErrFact, f, f.At, lastTime)
 	}
@@ -213,7 +218,8 @@ func (s *Simulator) named(f *Fact) (Job, error) {
 	if got := s.jobs[j].state; got != want {
 		return 0, f.wrong("the job is %v, not %v", got, want)
 	}
-	if held := s.jobs[j].gpus; len(f.GPUs) > 0 && (f.Kind == Finish || f.Kind == Preempt || f.Kind == Fail) && !sameGPUs(f.GPUs, held) {
+	if held := s.jobs[j].gpus; len(f.GPUs) > 0 && (f.Kind == Finish || f.Kind == Preempt || f.Kind == Fail) &&
+		!sameGPUs(f.GPUs, held) {
 		return 0, f.wrong("the job holds GPUs %v, not %v", held, f.GPUs)
 	}
 	return j, nil
@@ -313,7 +319,8 @@ func (s *Simulator) tell(f *Fact, j Job) (err error) {
 	return nil
 }
 
-// close ends the current point, as Advance does at its beginning: the numbers of jobs that it has reported as ended are free.
+// close ends the current point, as Advance does at its beginning: the numbers of jobs that it has reported as ended are
+// free.
 func (s *Simulator) close() {
 	s.spare = append(s.spare, s.dead[:s.gone]...)
 	s.dead = append(s.dead[:0], s.dead[s.gone:]...)
@@ -495,9 +502,9 @@ func (s *Simulator) settleDrains() {
 	}
 }
 
-// Look moves the clock to now, which is not before the last fact, and returns the point with all facts since the last one; there
-// may be none, as time passes without them. Decisions can be imagined there. The point is valid until the next fact that is no
-// decision of the point.
+// Look moves the clock to now, which is not before the last fact, and returns the point with all facts since the last
+// one; there may be none, as time passes without them. Decisions can be imagined there. The point is valid until the
+// next fact that is no decision of the point.
 func (s *Simulator) Look(now time.Duration) (*Point, error) {
 	w := &s.follow
 	switch {
@@ -506,7 +513,8 @@ func (s *Simulator) Look(now time.Duration) (*Point, error) {
 	case s.role == imagines:
 		return nil, fmt.Errorf("%w: the clock goes on after what is imagined has been forgotten", ErrFact)
 	case int64(now) < s.now || now > traces.MaxTime:
-		return nil, fmt.Errorf("%w: the time is %v after %v, want one that is not earlier and at most %s", ErrFact, now, time.Duration(s.now), lastTime)
+		return nil, fmt.Errorf("%w: the time is %v after %v, want one that is not earlier and at most %s", ErrFact, now,
+			time.Duration(s.now), lastTime)
 	}
 	s.close()
 	s.now = int64(now)
@@ -537,9 +545,9 @@ func (s *Simulator) outlive(j Job) {
 	s.refile(st)
 }
 
-// Imagine begins an imagination at the current point, which must be open: from here on Apply takes decisions as if they were
-// carried out, until Forget. It takes time in proportion to the jobs in the system and to the cluster, and allocates nothing in
-// steady state. Within an imagination it does nothing.
+// Imagine begins an imagination at the current point, which must be open: from here on Apply takes decisions as if they
+// were carried out, until Forget. It takes time in proportion to the jobs in the system and to the cluster, and
+// allocates nothing in steady state. Within an imagination it does nothing.
 func (s *Simulator) Imagine() error {
 	w := &s.follow
 	switch {
@@ -582,12 +590,12 @@ func (s *Simulator) Open() bool { return s.begun && !s.waited && !s.over && s.er
 // Imagines reports whether there is an imagination.
 func (s *Simulator) Imagines() bool { return s.role == imagines }
 
-// Ask lets sch decide at the current point until it waits, in imagination, and shows visit every decision but Wait before it is
-// imagined; nil = nobody sees them. What Wait says is left in d, which is scratch. The imagination stays, so that its end can be
-// looked at: the caller calls Forget.
+// Ask lets sch decide at the current point until it waits, in imagination, and shows visit every decision but Wait
+// before it is imagined; nil = nobody sees them. What Wait says is left in d, which is scratch. The imagination stays,
+// so that its end can be looked at: the caller calls Forget.
 //
-// sch is reset first and sees no events, because what it decided before may not have been carried out. Policies that look at
-// nothing but the state (schedulers.Config.Forgets) decide as in a run; others begin anew each time.
+// sch is reset first and sees no events, because what it decided before may not have been carried out. Policies that
+// look at nothing but the state (schedulers.Config.Forgets) decide as in a run; others begin anew each time.
 func (s *Simulator) Ask(sch Scheduler, d *Decision, visit func(d *Decision) error) error {
 	if err := s.Imagine(); err != nil {
 		return err
@@ -616,8 +624,8 @@ func (v *View) Find(id string) (Job, bool) {
 	return j, ok && j != refusedJob
 }
 
-// Present is a cluster in the middle of its life, as somebody sees it who comes to it: what waits, what runs where since when,
-// and which nodes are down.
+// Present is a cluster in the middle of its life, as somebody sees it who comes to it: what waits, what runs where
+// since when, and which nodes are down.
 type Present struct {
 	Now  time.Duration
 	Jobs []PresentJob // in any order
@@ -633,8 +641,8 @@ type PresentJob struct {
 	N     int           // as in Fact
 }
 
-// Facts appends to dst the facts that lead to p, in order, for a simulator at the beginning (Follow): the jobs were submitted
-// when they say so, those that run have been started once, and nodes have failed just now. Look is to follow.
+// Facts appends to dst the facts that lead to p, in order, for a simulator at the beginning (Follow): the jobs were
+// submitted when they say so, those that run have been started once, and nodes have failed just now. Look is to follow.
 func (p *Present) Facts(dst []Fact) []Fact {
 	from := len(dst)
 	for i := range p.Jobs {

@@ -56,7 +56,8 @@ func byName(v *sim.View) string {
 	var lines []string
 	for _, list := range [][]sim.Job{v.Waiting(), v.Running()} {
 		for _, j := range list {
-			line := fmt.Sprint(v.Trace(j).ID, v.Pos(j), v.State(j), v.Ran(j), v.Preemptions(j), v.Failures(j), v.FirstStart(j), *v.Request(j))
+			line := fmt.Sprint(v.Trace(j).ID, v.Pos(j), v.State(j), v.Ran(j), v.Preemptions(j), v.Failures(j), v.FirstStart(j),
+				*v.Request(j))
 			if v.State(j) == sim.Running {
 				line += fmt.Sprint(v.GPUs(j), v.Rate(j), v.Started(j))
 			}
@@ -67,8 +68,8 @@ func byName(v *sim.View) string {
 	return strings.Join(lines, "\n")
 }
 
-// Without run times, and however seldom somebody looks, the cluster is the one of the run, and what a running job has left is
-// what the estimates say of a job of its age.
+// Without run times, and however seldom somebody looks, the cluster is the one of the run, and what a running job has
+// left is what the estimates say of a job of its age.
 func TestWithoutRunTimesTheEstimatesSayWhatIsLeft(t *testing.T) {
 	for k := range uint64(40) {
 		seed := testseed.Or(43) + k
@@ -143,7 +144,8 @@ func TestEstimatesThatNeedRunTimesAreRefused(t *testing.T) {
 	}
 	s := following(t, sim.DefaultConfig(), short(t, "pool:4"), "trace")
 	j := job("a", 0, 0, 1)
-	if _, err := s.Tell(&sim.Fact{Kind: sim.Submit, Job: &j}); err == nil || !strings.Contains(err.Error(), "requested time") {
+	if _, err := s.Tell(&sim.Fact{Kind: sim.Submit, Job: &j}); err == nil ||
+		!strings.Contains(err.Error(), "requested time") {
 		t.Error(err)
 	}
 }
@@ -243,7 +245,8 @@ func TestAJobThatNeverFits(t *testing.T) {
 	if r := s.Refused(); r.Count != 1 || r.IDs[0] != "huge" {
 		t.Fatal(r)
 	}
-	if _, err := s.Tell(&sim.Fact{Kind: sim.Start, ID: "huge"}); err == nil || !strings.Contains(err.Error(), "never fit") {
+	if _, err := s.Tell(&sim.Fact{Kind: sim.Start, ID: "huge"}); err == nil ||
+		!strings.Contains(err.Error(), "never fit") {
 		t.Fatal(err)
 	}
 	tell(t, s, sim.Fact{Kind: sim.Finish, ID: "huge"})
@@ -269,7 +272,8 @@ func TestAClusterInTheMiddleOfItsLife(t *testing.T) {
 		x := sim.Present{Now: v.Now()}
 		for _, list := range [][]sim.Job{v.Running(), v.Waiting()} {
 			for _, j := range list {
-				x.Jobs = append(x.Jobs, sim.PresentJob{Job: v.Trace(j), Runs: v.State(j) == sim.Running, Start: v.Started(j), GPUs: v.GPUs(j)})
+				x.Jobs = append(x.Jobs,
+					sim.PresentJob{Job: v.Trace(j), Runs: v.State(j) == sim.Running, Start: v.Started(j), GPUs: v.GPUs(j)})
 			}
 		}
 		for n := range v.Cluster().Nodes() {
@@ -283,7 +287,8 @@ func TestAClusterInTheMiddleOfItsLife(t *testing.T) {
 		}
 		look(t, f, v.Now())
 		w := f.View()
-		if len(w.Waiting()) != len(v.Waiting()) || len(w.Running()) != len(v.Running()) || w.Cluster().FreeMilli() != v.Cluster().FreeMilli() || w.Cluster().DownGPUs() != v.Cluster().DownGPUs() {
+		if len(w.Waiting()) != len(v.Waiting()) || len(w.Running()) != len(v.Running()) ||
+			w.Cluster().FreeMilli() != v.Cluster().FreeMilli() || w.Cluster().DownGPUs() != v.Cluster().DownGPUs() {
 			t.Fatalf("seed %d: %v %v, want %v %v", seed, w.Waiting(), w.Running(), v.Waiting(), v.Running())
 		}
 		for _, j := range v.Running() {
@@ -323,7 +328,8 @@ func TestATwinOfAFollower(t *testing.T) {
 			apply(t, fork, sim.Decision{Op: sim.StartJob, Job: j[0], GPUs: []cluster.GPU{0}})
 		}
 	}
-	want := []string{"8s: start b[4 5 6 7]@5s, submit c", "15s: finish a[0 1 2 3]", "16s: start c[0]@15s, finish c[0]", "25s: finish b[4 5 6 7]"}
+	want := []string{"8s: start b[4 5 6 7]@5s, submit c", "15s: finish a[0 1 2 3]", "16s: start c[0]@15s, finish c[0]",
+		"25s: finish b[4 5 6 7]"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

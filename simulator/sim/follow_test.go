@@ -23,11 +23,13 @@ import (
 // everything describes all that v shows of a run, but for whether it is over.
 func everything(v *sim.View, p *sim.Point) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %v %v|%v %v|%d %d %v %v|%d %d %d\n", v.Now(), *p, v.DecisionEvents(), v.Waiting(), v.Running(), v.Arrived(), v.Ended(), v.Arriving(),
+	fmt.Fprintf(&b, "%v %v %v|%v %v|%d %d %v %v|%d %d %d\n", v.Now(), *p, v.DecisionEvents(), v.Waiting(), v.Running(),
+		v.Arrived(), v.Ended(), v.Arriving(),
 		v.CanWait(), v.Cluster().FreeMilli(), v.Cluster().Free(), v.Cluster().DownGPUs())
 	for _, list := range [][]sim.Job{v.Waiting(), v.Running()} {
 		for _, j := range list {
-			fmt.Fprintf(&b, "%d %s %d %v %v %v %v|%v %v %v %v|%v %v %v %v|%v %d %d %d %d %v\n", j, v.Trace(j).ID, v.Pos(j), v.State(j), v.GPUs(j), *v.Request(j), v.Asked(j),
+			fmt.Fprintf(&b, "%d %s %d %v %v %v %v|%v %v %v %v|%v %v %v %v|%v %d %d %d %d %v\n", j, v.Trace(j).ID, v.Pos(j),
+				v.State(j), v.GPUs(j), *v.Request(j), v.Asked(j),
 				v.Left(j), v.Rate(j), v.Ran(j), v.GPUTime(j), v.Started(j), v.FirstStart(j), v.Decided(j), v.Fits(j),
 				v.Lost(j), v.Preemptions(j), v.Failures(j), v.Migrations(j), v.Resizes(j), v.Forecast(j))
 			if v.State(j) == sim.Running {
@@ -74,7 +76,8 @@ func (r *recorder) facts(v *sim.View, events []sim.Event) (facts []sim.Fact) {
 }
 
 func (r *recorder) point(v *sim.View, p *sim.Point) {
-	r.told = append(r.told, told{facts: r.facts(v, p.Events[r.seen:]), look: true, at: p.Now, more: v.Arriving(), shows: everything(v, p)})
+	r.told = append(r.told,
+		told{facts: r.facts(v, p.Events[r.seen:]), look: true, at: p.Now, more: v.Arriving(), shows: everything(v, p)})
 	r.seen = 0
 }
 
@@ -159,9 +162,9 @@ func predictors(k uint64, r *rand.Rand) predict.Maker {
 	return nil
 }
 
-// A simulator that is told what happened in a run shows the same as the run at every point and after every decision: with stops,
-// moves, resizes, failures, checkpoints, interference, forecasts and any communication. What is imagined in between changes
-// nothing, nor do facts that cannot be.
+// A simulator that is told what happened in a run shows the same as the run at every point and after every decision:
+// with stops, moves, resizes, failures, checkpoints, interference, forecasts and any communication. What is imagined in
+// between changes nothing, nor do facts that cannot be.
 func TestFactsShowWhatTheRunHasShown(t *testing.T) {
 	for k := range uint64(48) {
 		seed := testseed.Or(41) + k
@@ -288,8 +291,8 @@ func refused(t fatal, s *sim.Simulator, r *rand.Rand) {
 	}
 }
 
-// The facts of every heuristic's run show what the run has shown. A heuristic that looks at the state alone and is asked at each
-// point, in imagination, decides what it has decided in the run.
+// The facts of every heuristic's run show what the run has shown. A heuristic that looks at the state alone and is
+// asked at each point, in imagination, decides what it has decided in the run.
 func TestHeuristicsAreAskedOverFacts(t *testing.T) {
 	asked := 0
 	for i, order := range schedulers.Orders() {

@@ -15,7 +15,8 @@ import (
 	"clustergym/traces"
 )
 
-// What cannot be is refused in one sentence that says why, and the facts that come after it show what they would have shown.
+// What cannot be is refused in one sentence that says why, and the facts that come after it show what they would have
+// shown.
 func TestFactsThatCannotBe(t *testing.T) {
 	a, b, c, huge := job("a", 0, 0, 2), job("b", 0, 0, 4), job("c", 0, 0, 1), job("huge", 0, 0, 9)
 	c.MinGPUs, c.MaxGPUs = 1, 2
@@ -95,7 +96,8 @@ func TestFactsThatCannotBe(t *testing.T) {
 		s := begin()
 		before := s.AppendSnapshot(nil)
 		_, err := s.Tell(&x.fact)
-		if err == nil || !errors.Is(err, sim.ErrFact) || !strings.Contains(err.Error(), x.says) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !errors.Is(err, sim.ErrFact) || !strings.Contains(err.Error(), x.says) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v, want %q", x.fact, err, x.says)
 		} else if !bytes.Equal(before, s.AppendSnapshot(nil)) {
 			t.Errorf("%+v was refused and has changed the run", x.fact)
@@ -120,7 +122,8 @@ func TestNothingStartsWhereANodeDrains(t *testing.T) {
 	tell(t, s, sim.Fact{Kind: sim.Submit, Job: &b})
 	tell(t, s, sim.Fact{Kind: sim.Start, ID: "a", GPUs: []cluster.GPU{0}})
 	tell(t, s, sim.Fact{Kind: sim.NodeFail, Node: 0})
-	if _, err := s.Tell(&sim.Fact{Kind: sim.Start, ID: "b", GPUs: []cluster.GPU{1}}); !errors.Is(err, sim.ErrFact) || !strings.Contains(err.Error(), "GPU 1 belongs to node 0, on which nothing can start") {
+	if _, err := s.Tell(&sim.Fact{Kind: sim.Start, ID: "b", GPUs: []cluster.GPU{1}}); !errors.Is(err, sim.ErrFact) ||
+		!strings.Contains(err.Error(), "GPU 1 belongs to node 0, on which nothing can start") {
 		t.Error(err)
 	}
 	tell(t, s, sim.Fact{Kind: sim.Start, ID: "b", GPUs: []cluster.GPU{4}})
@@ -129,13 +132,16 @@ func TestNothingStartsWhereANodeDrains(t *testing.T) {
 
 // nonsense draws a fact from a small world, so that some are true and most are not.
 func nonsense(r *rand.Rand, now time.Duration) sim.Fact {
-	kinds := []sim.EventKind{sim.Submit, sim.Start, sim.Start, sim.Finish, sim.Preempt, sim.Fail, sim.Migrate, sim.Migrate, sim.Resize, sim.Resize}
-	f := sim.Fact{At: now + time.Duration(r.IntN(4)-1)*second*time.Duration(r.IntN(2)), Kind: sim.EventKind(r.IntN(12)), ID: fmt.Sprint("j", r.IntN(8)), Node: r.IntN(5) - 1}
+	kinds := []sim.EventKind{sim.Submit, sim.Start, sim.Start, sim.Finish, sim.Preempt, sim.Fail, sim.Migrate, sim.Migrate,
+		sim.Resize, sim.Resize}
+	f := sim.Fact{At: now + time.Duration(r.IntN(4)-1)*second*time.Duration(r.IntN(2)), Kind: sim.EventKind(r.IntN(12)),
+		ID: fmt.Sprint("j", r.IntN(8)), Node: r.IntN(5) - 1}
 	if r.IntN(3) > 0 {
 		f.Kind = kinds[r.IntN(len(kinds))]
 	}
 	if f.Kind == sim.Submit && r.IntN(20) > 0 {
-		j := job(f.ID, now+time.Duration(r.IntN(3)-1)*time.Duration(r.IntN(2))*second, time.Duration(r.IntN(3)-1)*second, []int{1, 2, r.IntN(8) - 1}[r.IntN(3)])
+		j := job(f.ID, now+time.Duration(r.IntN(3)-1)*time.Duration(r.IntN(2))*second, time.Duration(r.IntN(3)-1)*second,
+			[]int{1, 2, r.IntN(8) - 1}[r.IntN(3)])
 		j.GPUMilli = []int{1000, 1000, 500, 0, 1500, -3}[r.IntN(6)]
 		j.MinGPUs, j.MaxGPUs = r.IntN(3)*r.IntN(2), r.IntN(2)*max(0, j.GPUs+r.IntN(4)-1)
 		j.Estimate = time.Duration(r.IntN(3)-1) * second
@@ -159,7 +165,8 @@ func nonsense(r *rand.Rand, now time.Duration) sim.Fact {
 	return f
 }
 
-// Whatever the outside says, nothing panics and the books stay in order: a fact is taken in, or it is refused and changes nothing.
+// Whatever the outside says, nothing panics and the books stay in order: a fact is taken in, or it is refused and
+// changes nothing.
 func TestNonsenseBreaksNothing(t *testing.T) {
 	taken, refused := map[sim.EventKind]int{}, 0
 	for k := range uint64(36) {

@@ -52,7 +52,8 @@ func (f *forecasts) Observe(v *sim.View, p *sim.Point) error {
 			}
 			e := sim.Estimates{Mode: sim.EstimateHistory}
 			if e.Lasting(v, j) <= v.Ran(j) || e.Left(v, j) < 1 || e.Of(v, j) != g.Median() {
-				return fmt.Errorf("%s has run for %v and is expected to run for %v of %v", v.Trace(j).ID, v.Ran(j), e.Lasting(v, j), g)
+				return fmt.Errorf("%s has run for %v and is expected to run for %v of %v", v.Trace(j).ID, v.Ran(j), e.Lasting(v, j),
+					g)
 			}
 			fmt.Fprint(&f.b, v.Pos(j), *g, e.Lasting(v, j), " ")
 			f.n++
@@ -61,8 +62,8 @@ func (f *forecasts) Observe(v *sim.View, p *sim.Point) error {
 	return f.lines.Observe(v, p)
 }
 
-// A run with a predictor is saved at a random moment and restored in a new simulator. It continues identically, forecasts
-// included, with stops, failures, moves and jobs that are dropped.
+// A run with a predictor is saved at a random moment and restored in a new simulator. It continues identically,
+// forecasts included, with stops, failures, moves and jobs that are dropped.
 func TestRunsWithAPredictorContinueIdentically(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -71,7 +72,8 @@ func TestRunsWithAPredictorContinueIdentically(t *testing.T) {
 		spec, cfg := richSpec(r), richConfig(r, second)
 		past := owned(r, mixed(r, 40, 4, second))
 		origin := past[r.IntN(len(past))].Submit
-		cfg.Predictor = []predict.Maker{history.NewArchive(nil), history.NewArchive(past), gbdt.New(1)}[rapid.IntRange(0, 2).Draw(t, "predictor")]
+		cfg.Predictor = []predict.Maker{history.NewArchive(nil), history.NewArchive(past), gbdt.New(1)}[rapid.IntRange(0,
+			2).Draw(t, "predictor")]
 		jobs := owned(r, rich(r, 40, 4, second))
 		stream := func() *traces.Slice {
 			s := new(traces.Slice)
@@ -148,7 +150,8 @@ func TestSnapshotsOfOtherPredictorsAreRefused(t *testing.T) {
 		s := start(t, to, spec, jobs)
 		before := s.AppendSnapshot(nil)
 		err := s.RestoreSnapshot(c.snapshot, &traces.Slice{Jobs: jobs})
-		if !errors.Is(err, sim.ErrSnapshot) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "another configuration") {
+		if !errors.Is(err, sim.ErrSnapshot) || strings.Contains(err.Error(), "\n") ||
+			!strings.Contains(err.Error(), "another configuration") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !bytes.Equal(s.AppendSnapshot(nil), before) {
@@ -160,8 +163,8 @@ func TestSnapshotsOfOtherPredictorsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzRestoreForecasts changes what a snapshot says of the predictor, behind right checksums: it is refused, or gives a run
-// that can be played.
+// FuzzRestoreForecasts changes what a snapshot says of the predictor, behind right checksums: it is refused, or gives a
+// run that can be played.
 func FuzzRestoreForecasts(f *testing.F) {
 	const magic, inner = "CGsim2", "CGhist1"
 	cfg, spec, jobs, good := savedForecasts(f)
@@ -322,8 +325,9 @@ func TestHistoryAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkHistory plays workloads of users who repeat their jobs, with and without a predictor in turn: extra-ns/job is the
-// processor time that the predictor adds to a job, between the shortest runs of each and between the medians. Rows differ in the number of users, each with five names of jobs.
+// BenchmarkHistory plays workloads of users who repeat their jobs, with and without a predictor in turn: extra-ns/job
+// is the processor time that the predictor adds to a job, between the shortest runs of each and between the medians.
+// Rows differ in the number of users, each with five names of jobs.
 func BenchmarkHistory(b *testing.B) {
 	for _, n := range []int{1, 10, 1000, 100_000} {
 		for _, jobsOf := range []int{20_000, 200_000} {

@@ -248,7 +248,8 @@ func (c *chaos) wrong(v *sim.View, d *sim.Decision) (ok bool) {
 	return true
 }
 
-// until plays s from its beginning until some decisions have been made or it ends, and reports whether the point is open.
+// until plays s from its beginning until some decisions have been made or it ends, and reports whether the point is
+// open.
 func (c *chaos) until(t fatal, s *sim.Simulator, decisions int) (open bool) {
 	t.Helper()
 	var d sim.Decision
@@ -333,7 +334,8 @@ func mixed(r *rand.Rand, n, gpus int, unit time.Duration) []traces.Job {
 
 // mixedSpec returns a cluster with two types, limits, and speeds that a float may or may not represent exactly.
 func mixedSpec(r *rand.Rand) cluster.Spec {
-	s := cluster.Spec{Speeds: map[string]float64{"v100": []float64{1, 2, 1.7}[r.IntN(3)], "k80": []float64{1, 0.5, 0.3}[r.IntN(3)]}}
+	s := cluster.Spec{Speeds: map[string]float64{"v100": []float64{1, 2, 1.7}[r.IntN(3)],
+		"k80": []float64{1, 0.5, 0.3}[r.IntN(3)]}}
 	for range 1 + r.IntN(3) {
 		s.Racks = append(s.Racks, cluster.RackSpec{Count: cluster.Count(1 + r.IntN(2)), Nodes: []cluster.NodeSpec{
 			{Count: cluster.Count(1 + r.IntN(2)), GPUs: 1 + r.IntN(4), GPUType: "v100"},

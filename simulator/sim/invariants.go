@@ -22,13 +22,15 @@ func (s *Simulator) CheckInvariants() error {
 			return fmt.Errorf("sim: job %d stands among the running and is %v", j, st.state)
 		}
 		if h := s.finishes[st.heap]; h.job != j || h.at != st.finish || h.at < s.now && !s.role.facts() {
-			return fmt.Errorf("sim: job %d finishes at %d, its event says job %d at %d, now is %d", j, st.finish, h.job, h.at, s.now)
+			return fmt.Errorf("sim: job %d finishes at %d, its event says job %d at %d, now is %d", j, st.finish, h.job, h.at,
+				s.now)
 		}
 		if !s.cluster.Pool() && len(st.gpus) != max(1, st.req.GPUs) {
 			return fmt.Errorf("sim: job %d wants %d GPUs and has %d", j, st.req.GPUs, len(st.gpus))
 		}
 		if st.rate <= 0 || st.left < 0 || st.start > s.now || st.first < 0 {
-			return fmt.Errorf("sim: job %d runs at rate %v since %d with %v left, now is %d", j, st.rate, st.start, st.left, s.now)
+			return fmt.Errorf("sim: job %d runs at rate %v since %d with %v left, now is %d", j, st.rate, st.start, st.left,
+				s.now)
 		}
 		used += st.req.GPUs * st.req.Milli
 		for _, g := range st.gpus {
@@ -90,7 +92,8 @@ func (s *Simulator) checkProgress(j Job, st *jobState) error {
 		return fmt.Errorf("sim: job %d runs at rate %v, its place and neighbours make it %v", j, st.rate, rate)
 	}
 	if st.finish != finishAt(st.since, st.left, st.rate) {
-		return fmt.Errorf("sim: job %d has %v left since %d at rate %v and finishes at %d", j, st.left, st.since, st.rate, st.finish)
+		return fmt.Errorf("sim: job %d has %v left since %d at rate %v and finishes at %d", j, st.left, st.since, st.rate,
+			st.finish)
 	}
 	if m := s.peek(j); s.stints && m.begun > st.since || s.cfg.Checkpoint > 0 && m.saved < st.left || m.lost < 0 ||
 		st.sized && (m.held < st.start || m.held > s.now) {
@@ -151,7 +154,8 @@ func (s *Simulator) checkFailures() error {
 	down := 0
 	for i := range f.pending {
 		e := &f.pending[i]
-		if e.at < s.now || e.recover != (s.cluster.Down(int(e.node)) || s.draining(int(e.node)) >= 0) || e.recover != (f.draws[e.node]%2 == 0) || i > 0 && e.less(&f.pending[(i-1)/2]) {
+		if e.at < s.now || e.recover != (s.cluster.Down(int(e.node)) || s.draining(int(e.node)) >= 0) ||
+			e.recover != (f.draws[e.node]%2 == 0) || i > 0 && e.less(&f.pending[(i-1)/2]) {
 			return fmt.Errorf("sim: the event of node %d at %d (recovery: %v, %d draws) does not belong at place %d, now is %d",
 				e.node, e.at, e.recover, f.draws[e.node], i, s.now)
 		}

@@ -65,7 +65,8 @@ func TestSecondSetOfBooks(t *testing.T) {
 			lost++
 		}
 	}
-	t.Logf("%d jobs finished, %d failures, %d migrations, %d resizes, %d runs in which work was lost", finished, fails, moves, sizes, lost)
+	t.Logf("%d jobs finished, %d failures, %d migrations, %d resizes, %d runs in which work was lost", finished, fails,
+		moves, sizes, lost)
 	if finished < 100 || fails < 10 || moves < 10 || sizes < 10 || lost < 5 {
 		t.Error("this tests too little")
 	}

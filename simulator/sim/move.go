@@ -16,7 +16,8 @@ func (s *Simulator) migrate(d *Decision) error {
 		return err
 	}
 	if s.cluster.Pool() {
-		return fmt.Errorf("%w: migrate job %d (%s) on a counter, whose GPUs lie nowhere", ErrDecision, d.Job, s.traced[d.Job].ID)
+		return fmt.Errorf("%w: migrate job %d (%s) on a counter, whose GPUs lie nowhere", ErrDecision, d.Job,
+			s.traced[d.Job].ID)
 	}
 	if err := s.move(d.Job, st, &st.req, d.GPUs, "migrate", Migrate); err != nil {
 		return err
@@ -46,7 +47,8 @@ func (s *Simulator) resize(d *Decision) error {
 }
 
 // move runs j as req on gpus from now on. Its own GPUs are released first, so they may be among the new ones.
-func (s *Simulator) move(j Job, st *jobState, req *cluster.Request, gpus []cluster.GPU, verb string, kind EventKind) error {
+func (s *Simulator) move(j Job, st *jobState, req *cluster.Request, gpus []cluster.GPU, verb string,
+	kind EventKind) error {
 	s.cluster.Release(&st.req, st.gpus)
 	if err := s.cluster.Allocate(req, gpus); err != nil {
 		if again := s.cluster.Allocate(&st.req, st.gpus); again != nil {

@@ -21,7 +21,8 @@ func stretch(id string, submit, work time.Duration, gpus, low, high int) traces.
 // until 7.5 s. It has held 2·3 s + 4·4.5 s of GPUs.
 func TestResizeByHand(t *testing.T) {
 	for _, spec := range []string{"1x4", "pool:4"} {
-		s := start(t, sim.DefaultConfig(), short(t, spec), []traces.Job{stretch("A", 0, 12*second, 2, 1, 4), job("B", 3*second, second, 1)})
+		s := start(t, sim.DefaultConfig(), short(t, spec),
+			[]traces.Job{stretch("A", 0, 12*second, 2, 1, 4), job("B", 3*second, second, 1)})
 		v := s.View()
 		place := func(n int) []cluster.GPU {
 			if spec == "pool:4" {
@@ -33,8 +34,10 @@ func TestResizeByHand(t *testing.T) {
 		apply(t, s, on(0, place(2)...))
 		advance(t, s)
 		apply(t, s, sim.Decision{Op: sim.ResizeJob, Job: 0, GPUs: place(4), N: 4})
-		if v.Rate(0) != 2 || v.Request(0).GPUs != 4 || v.Asked(0) != 2 || v.Resizes(0) != 1 || v.Cluster().Free() != 0 || v.Started(0) != 0 {
-			t.Errorf("%s: rate %v, %d GPUs, asked for %d, started at %v", spec, v.Rate(0), v.Request(0).GPUs, v.Asked(0), v.Started(0))
+		if v.Rate(0) != 2 || v.Request(0).GPUs != 4 || v.Asked(0) != 2 || v.Resizes(0) != 1 || v.Cluster().Free() != 0 ||
+			v.Started(0) != 0 {
+			t.Errorf("%s: rate %v, %d GPUs, asked for %d, started at %v", spec, v.Rate(0), v.Request(0).GPUs, v.Asked(0),
+				v.Started(0))
 		}
 		p := advance(t, s)
 		want := "7.5s: resize A[3 2 1 0]@3s, finish A[3 2 1 0]"
@@ -85,8 +88,10 @@ func TestModelsHaveSpeedsOfTheirOwn(t *testing.T) {
 		Nodes: []cluster.NodeSpec{{GPUs: 2, GPUType: "v100"}, {GPUs: 2, GPUType: "k80"}},
 	}}}
 	a, b, c := job("A", 0, second, 2), job("B", 0, second, 2), job("C", 0, second, 2)
-	a.Profile = models[1]                                                                     // 3 on a v100, unknown on a k80
-	c.Profile = &traces.Profile{Speeds: map[string]float64{"V100": 5, "K80": 4, "k80": 0.25}} // an exact match of the name comes first
+	// 3 on a v100, unknown on a k80
+	a.Profile = models[1]
+	// an exact match of the name comes first
+	c.Profile = &traces.Profile{Speeds: map[string]float64{"V100": 5, "K80": 4, "k80": 0.25}}
 	s := start(t, sim.DefaultConfig(), spec, []traces.Job{a, b, c})
 	advance(t, s)
 	v := s.View()
@@ -104,7 +109,8 @@ func TestModelsHaveSpeedsOfTheirOwn(t *testing.T) {
 // at 5 s it has 6 s of its 10 left at a rate of 0.8 (of 0.8/1.05 before), and continues at 8 s.
 func TestMigrateByHand(t *testing.T) {
 	cfg := sim.DefaultConfig()
-	cfg.Comm, cfg.Overhead, cfg.Checkpoint, cfg.Restart = "tree", sim.Overhead{Start: second, StopPerGPU: second / 2}, 100*second, 50*second
+	cfg.Comm, cfg.Overhead, cfg.Checkpoint, cfg.Restart = "tree", sim.Overhead{Start: second, StopPerGPU: second / 2},
+		100*second, 50*second
 	s := start(t, cfg, short(t, "2x2"), []traces.Job{job("A", 0, 10*second, 2), job("B", 5250*ms, second, 1)})
 	v := s.View()
 	advance(t, s)
@@ -113,14 +119,16 @@ func TestMigrateByHand(t *testing.T) {
 	// 4.25 s at 0.8/1.05 = 4.25/1.3125
 	apply(t, s, sim.Decision{Op: sim.MigrateJob, Job: 0, GPUs: []cluster.GPU{1, 0}})
 	left := 10e9 - 4.25e9*(0.8/1.05)
-	if v.Rate(0) != 1 || v.Left(0)-left > 1e-3 || left-v.Left(0) > 1e-3 || v.Migrations(0) != 1 || v.Lost(0) != 0 || v.Preemptions(0) != 0 {
+	if v.Rate(0) != 1 || v.Left(0)-left > 1e-3 || left-v.Left(0) > 1e-3 || v.Migrations(0) != 1 || v.Lost(0) != 0 ||
+		v.Preemptions(0) != 0 {
 		t.Errorf("rate %v, %v left, lost %v", v.Rate(0), v.Left(0), v.Lost(0))
 	}
 	// 5.25 s + 1 s to stop + 1 s to start
 	if got, want := v.Finished(0), 7250*ms+time.Duration(left)+1; got != want {
 		t.Errorf("finishes at %v, want %v", got, want)
 	}
-	if err := s.Apply(&sim.Decision{Op: sim.MigrateJob, Job: 0, GPUs: []cluster.GPU{2, 3}}); !errors.Is(err, sim.ErrDecision) {
+	if err := s.Apply(&sim.Decision{Op: sim.MigrateJob, Job: 0, GPUs: []cluster.GPU{2, 3}}); !errors.Is(err,
+		sim.ErrDecision) {
 		t.Errorf("moved twice: %v", err)
 	}
 	apply(t, s, on(1, 2)) // A's old GPU
@@ -147,20 +155,24 @@ func TestImpossibleMoves(t *testing.T) {
 		d    sim.Decision
 		want error
 	}{
-		"move to a taken GPU":        {sim.Decision{Op: sim.MigrateJob, Job: 0, GPUs: []cluster.GPU{1, 2}}, cluster.ErrNoCapacity},
-		"move to fewer":              {sim.Decision{Op: sim.MigrateJob, Job: 0, GPUs: []cluster.GPU{4}}, nil},
-		"move to more":               {sim.Decision{Op: sim.MigrateJob, Job: 1, GPUs: []cluster.GPU{2, 3, 4}}, nil},
-		"move to one GPU twice":      {sim.Decision{Op: sim.MigrateJob, Job: 0, GPUs: []cluster.GPU{4, 4}}, nil},
-		"move what waits":            {sim.Decision{Op: sim.MigrateJob, Job: 2, GPUs: []cluster.GPU{4}}, sim.ErrDecision},
-		"move nobody":                {sim.Decision{Op: sim.MigrateJob, Job: 9, GPUs: []cluster.GPU{4}}, sim.ErrDecision},
-		"resize what is not elastic": {sim.Decision{Op: sim.ResizeJob, Job: 0, GPUs: []cluster.GPU{0, 1, 4}}, sim.ErrDecision},
-		"too small":                  {sim.Decision{Op: sim.ResizeJob, Job: 1, GPUs: []cluster.GPU{2}}, sim.ErrDecision},
-		"too large":                  {sim.Decision{Op: sim.ResizeJob, Job: 1, GPUs: []cluster.GPU{2, 3, 4, 5}}, sim.ErrDecision},
-		"nothing":                    {sim.Decision{Op: sim.ResizeJob, Job: 1}, sim.ErrDecision},
-		"the size it has":            {sim.Decision{Op: sim.ResizeJob, Job: 1, GPUs: []cluster.GPU{4, 5}}, sim.ErrDecision},
-		"resize on a taken GPU":      {sim.Decision{Op: sim.ResizeJob, Job: 1, GPUs: []cluster.GPU{0, 4, 5}}, cluster.ErrNoCapacity},
-		"start what is not elastic":  {sim.Decision{Op: sim.StartJob, Job: 2, GPUs: []cluster.GPU{4, 5}}, sim.ErrDecision},
-		"resize what waits":          {sim.Decision{Op: sim.ResizeJob, Job: 2, GPUs: []cluster.GPU{4, 5}}, sim.ErrDecision},
+		"move to a taken GPU": {sim.Decision{Op: sim.MigrateJob, Job: 0, GPUs: []cluster.GPU{1, 2}},
+			cluster.ErrNoCapacity},
+		"move to fewer":         {sim.Decision{Op: sim.MigrateJob, Job: 0, GPUs: []cluster.GPU{4}}, nil},
+		"move to more":          {sim.Decision{Op: sim.MigrateJob, Job: 1, GPUs: []cluster.GPU{2, 3, 4}}, nil},
+		"move to one GPU twice": {sim.Decision{Op: sim.MigrateJob, Job: 0, GPUs: []cluster.GPU{4, 4}}, nil},
+		"move what waits":       {sim.Decision{Op: sim.MigrateJob, Job: 2, GPUs: []cluster.GPU{4}}, sim.ErrDecision},
+		"move nobody":           {sim.Decision{Op: sim.MigrateJob, Job: 9, GPUs: []cluster.GPU{4}}, sim.ErrDecision},
+		"resize what is not elastic": {sim.Decision{Op: sim.ResizeJob, Job: 0, GPUs: []cluster.GPU{0, 1, 4}},
+			sim.ErrDecision},
+		"too small": {sim.Decision{Op: sim.ResizeJob, Job: 1, GPUs: []cluster.GPU{2}}, sim.ErrDecision},
+		"too large": {sim.Decision{Op: sim.ResizeJob, Job: 1, GPUs: []cluster.GPU{2, 3, 4, 5}},
+			sim.ErrDecision},
+		"nothing":         {sim.Decision{Op: sim.ResizeJob, Job: 1}, sim.ErrDecision},
+		"the size it has": {sim.Decision{Op: sim.ResizeJob, Job: 1, GPUs: []cluster.GPU{4, 5}}, sim.ErrDecision},
+		"resize on a taken GPU": {sim.Decision{Op: sim.ResizeJob, Job: 1, GPUs: []cluster.GPU{0, 4, 5}},
+			cluster.ErrNoCapacity},
+		"start what is not elastic": {sim.Decision{Op: sim.StartJob, Job: 2, GPUs: []cluster.GPU{4, 5}}, sim.ErrDecision},
+		"resize what waits":         {sim.Decision{Op: sim.ResizeJob, Job: 2, GPUs: []cluster.GPU{4, 5}}, sim.ErrDecision},
 	} {
 		if err := s.Apply(&c.d); err == nil || c.want != nil && !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)

@@ -207,7 +207,8 @@ func (s *Simulator) disturbed(j Job, gpus []cluster.GPU) float64 {
 	for _, i := range n.shared {
 		kept := s.cfg.Interference.Kept(s.traced[j], s.traced[i])
 		if !(kept > 0 && kept <= 1) {
-			panic(fmt.Sprintf("sim: job %s keeps %v of its speed beside %s, want a share above 0 and up to 1", s.traced[j].ID, kept, s.traced[i].ID))
+			panic(fmt.Sprintf("sim: job %s keeps %v of its speed beside %s, want a share above 0 and up to 1", s.traced[j].ID,
+				kept, s.traced[i].ID))
 		}
 		rate *= kept
 	}

@@ -73,12 +73,14 @@ func TestOrderAtOneInstant(t *testing.T) {
 
 // A job without work ends in the instant of its start, at a second point at that time.
 func TestJobWithoutWork(t *testing.T) {
-	s := start(t, sim.DefaultConfig(), short(t, "pool:1"), []traces.Job{job("A", 5*second, 0, 1), job("B", 5*second, second, 1)})
+	s := start(t, sim.DefaultConfig(), short(t, "pool:1"),
+		[]traces.Job{job("A", 5*second, 0, 1), job("B", 5*second, second, 1)})
 	var l lines
 	if err := sim.Run(context.Background(), s, newGreedy(t, "first-fit"), &l); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := l.b.String(), "5s: submit A, submit B\n5s: start A, finish A\n6s: start B@5s, finish B\n"; got != want {
+	if got, want := l.b.String(),
+		"5s: submit A, submit B\n5s: start A, finish A\n6s: start B@5s, finish B\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
@@ -92,7 +94,8 @@ func TestNothingToRun(t *testing.T) {
 
 // A timer wakes the policy once, and only if nothing else happened before.
 func TestTimers(t *testing.T) {
-	s := start(t, sim.DefaultConfig(), short(t, "pool:1"), []traces.Job{job("A", 0, 10*second, 1), job("B", 4*second, second, 1)})
+	s := start(t, sim.DefaultConfig(), short(t, "pool:1"),
+		[]traces.Job{job("A", 0, 10*second, 1), job("B", 4*second, second, 1)})
 	v := s.View()
 	advance(t, s)
 	apply(t, s, sim.Decision{Op: sim.Wait, Until: 3 * second}) // allowed although no job was started
@@ -201,7 +204,8 @@ func TestNumbersAreUsedAgain(t *testing.T) {
 
 // The event of a stop keeps its GPUs for the whole point, even if the job is started again there.
 func TestEventsKeepTheirGPUs(t *testing.T) {
-	s := start(t, sim.DefaultConfig(), short(t, "1x4"), []traces.Job{job("A", 0, 100*second, 2), job("B", second, second, 1), job("C", 2*second, second, 1)})
+	s := start(t, sim.DefaultConfig(), short(t, "1x4"),
+		[]traces.Job{job("A", 0, 100*second, 2), job("B", second, second, 1), job("C", 2*second, second, 1)})
 	v := s.View()
 	advance(t, s)
 	apply(t, s, sim.Decision{Op: sim.StartJob, Job: 0, GPUs: []cluster.GPU{0, 1}})
@@ -269,21 +273,27 @@ func TestFaultyStreamsAreErrors(t *testing.T) {
 
 func TestConfigFaultsAllAtOnce(t *testing.T) {
 	cfg := sim.Config{
-		Comm: "telepathy", Restart: -1, Horizon: -1, Ring: sim.Ring{Overlap: 1.5}, Contention: sim.Contention{A: -1, B: -1, Eta: -1}, Checkpoint: -1,
-		Overhead: sim.Overhead{Start: -1, StartPerGPU: 2 * time.Minute, Stop: -1, StopPerGPU: -1}, Failures: sim.Failures{MTBF: -1, MTTR: -1},
+		Comm: "telepathy", Restart: -1, Horizon: -1, Ring: sim.Ring{Overlap: 1.5},
+		Contention: sim.Contention{A: -1, B: -1, Eta: -1}, Checkpoint: -1,
+		Overhead:          sim.Overhead{Start: -1, StartPerGPU: 2 * time.Minute, Stop: -1, StopPerGPU: -1},
+		Failures:          sim.Failures{MTBF: -1, MTTR: -1},
 		InterferenceScope: "street",
 	}
 	err := cfg.Validate()
 	for _, fault := range []string{
-		`comm: got "telepathy", want one of none, tree, ring, contention`, "restart: got", "horizon: got", "ring.overlap: got 1.5, want a share of the compute time, 0 to 1",
-		"contention.a: got", "contention.b: got", "contention.eta: got", "checkpoint: got", "overhead.start: got", "overhead.start_per_gpu: got 2m0s, want a time, 0s to 1m0s",
-		"overhead.stop: got", "overhead.stop_per_gpu: got", "failures.mtbf: got", "failures.mttr: got", `interference_scope: got "street", want gpu or node`,
+		`comm: got "telepathy", want one of none, tree, ring, contention`, "restart: got", "horizon: got",
+		"ring.overlap: got 1.5, want a share of the compute time, 0 to 1",
+		"contention.a: got", "contention.b: got", "contention.eta: got", "checkpoint: got", "overhead.start: got",
+		"overhead.start_per_gpu: got 2m0s, want a time, 0s to 1m0s",
+		"overhead.stop: got", "overhead.stop_per_gpu: got", "failures.mtbf: got", "failures.mttr: got",
+		`interference_scope: got "street", want gpu or node`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("%v does not say %s", err, fault)
 		}
 	}
-	for _, bad := range []sim.Config{{Comm: "contention"}, {Comm: "none", Failures: sim.Failures{MTBF: 1}}, {Comm: "ring", Ring: sim.Ring{Overlap: math.NaN()}}} {
+	for _, bad := range []sim.Config{{Comm: "contention"}, {Comm: "none", Failures: sim.Failures{MTBF: 1}},
+		{Comm: "ring", Ring: sim.Ring{Overlap: math.NaN()}}} {
 		if err := bad.Validate(); err == nil {
 			t.Errorf("%+v is fine", bad)
 		}

@@ -121,9 +121,9 @@ func (s *Simulator) speedsOf(j Job) []float64 {
 	return own
 }
 
-// LacksModel returns what is missing from the model of job j under the communication model called comm, "" if nothing is.
-// The models ring and contention need the compute time and the gradient bytes of every job that can have more than one GPU:
-// without them the communication between the GPUs is unknown.
+// LacksModel returns what is missing from the model of job j under the communication model called comm, "" if nothing
+// is. The models ring and contention need the compute time and the gradient bytes of every job that can have more than
+// one GPU: without them the communication between the GPUs is unknown.
 func LacksModel(comm string, j *traces.Job) string {
 	p := j.Profile
 	switch {
@@ -145,6 +145,7 @@ func (s *Simulator) checkProfile() error {
 	if what == "" {
 		return nil
 	}
-	return fault.Errorf("sim: job %d (%s) wants %d GPUs and has %s: comm %s needs compute time and gradient bytes of every gang's model, "+
-		"from the trace or from a mix of models (%s)", s.read-1, s.next.ID, s.next.GPUs, what, s.cfg.Comm, fault.Key("mix"))
+	return fault.Errorf(
+		"sim: job %d (%s) wants %d GPUs and has %s: comm %s needs compute time and gradient bytes of every gang's model, "+
+			"from the trace or from a mix of models (%s)", s.read-1, s.next.ID, s.next.GPUs, what, s.cfg.Comm, fault.Key("mix"))
 }

@@ -123,7 +123,8 @@ func (s *Simulator) parse(src []byte) (*saved, error) {
 // are filled in.
 func (p *saved) check(c *cluster.Cluster) error {
 	if min(p.now, p.read, p.arrived, p.ended, p.seq, p.timer, p.points) < 0 || p.timer > 0 && p.timer <= p.now {
-		return fmt.Errorf("time %d, timer %d, %d rows, %d jobs arrived, %d ended, %d starts, %d points", p.now, p.timer, p.read, p.arrived, p.ended, p.seq, p.points)
+		return fmt.Errorf("time %d, timer %d, %d rows, %d jobs arrived, %d ended, %d starts, %d points", p.now, p.timer,
+			p.read, p.arrived, p.ended, p.seq, p.points)
 	}
 	legal := func(list []cluster.GPU) bool {
 		for _, g := range list {
@@ -189,7 +190,8 @@ func (st *jobState) possible(m *jobMore, now, points int64) bool {
 		}
 	}
 	past := func(ns ...int64) bool { return slices.Min(ns) >= 0 && slices.Max(ns) <= now }
-	ok := st.state <= Dropped && past(st.start, st.ran, m.held) && st.first >= -1 && st.first <= st.start && st.finish >= 0 &&
+	ok := st.state <= Dropped && past(st.start, st.ran,
+		m.held) && st.first >= -1 && st.first <= st.start && st.finish >= 0 &&
 		st.changed >= 0 && st.changed <= points && st.stops >= 0 && (!st.sized || st.more) &&
 		m.begun >= 0 && m.owed >= 0 && m.owed <= maxOwed && m.fails >= 0 && m.moves >= 0 && m.sizes >= 0
 	if st.state != Running {

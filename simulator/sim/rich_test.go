@@ -23,8 +23,10 @@ func (pairs) String() string { return "pairs" }
 // models are made-up profiles.
 var models = []*traces.Profile{
 	{Name: "small", GradientBytes: 10e6, Compute: 20 * time.Millisecond},
-	{Name: "large", GradientBytes: 500e6, Compute: 100 * time.Millisecond, Speeds: map[string]float64{"v100": 3, "p4": 0.1}},
-	{Name: "flat", GradientBytes: 100e6, Compute: 50 * time.Millisecond, Scaling: []traces.ScalePoint{{GPUs: 1, Throughput: 2}, {GPUs: 4, Throughput: 5}}},
+	{Name: "large", GradientBytes: 500e6, Compute: 100 * time.Millisecond,
+		Speeds: map[string]float64{"v100": 3, "p4": 0.1}},
+	{Name: "flat", GradientBytes: 100e6, Compute: 50 * time.Millisecond,
+		Scaling: []traces.ScalePoint{{GPUs: 1, Throughput: 2}, {GPUs: 4, Throughput: 5}}},
 }
 
 // rich draws jobs like mixed, but also with models, elastic gangs and jobs without GPUs.
@@ -258,7 +260,8 @@ func (l *ledger) compare(v *sim.View, j sim.Job, a *account) {
 	near := func(x, y float64) bool { return math.Abs(x-y) <= 1e-9*x+1 }
 	if v.Ran(j) != a.ran || !near(v.GPUTime(j), a.held) || !near(float64(v.Lost(j)), a.lost) ||
 		v.Failures(j) != a.fails || v.Migrations(j) != a.moves || v.Resizes(j) != a.sizes || v.Asked(j) != a.asked {
-		l.t.Fatalf("%s: the view says ran %v, %v GPU-ns, lost %v, %d failures, %d moves, %d resizes; the ledger %+v", v.Trace(j).ID,
+		l.t.Fatalf("%s: the view says ran %v, %v GPU-ns, lost %v, %d failures, %d moves, %d resizes; the ledger %+v",
+			v.Trace(j).ID,
 			v.Ran(j), v.GPUTime(j), v.Lost(j), v.Failures(j), v.Migrations(j), v.Resizes(j), *a)
 	}
 }

@@ -50,8 +50,9 @@ type ringKey struct {
 const maxRings = 1 << 14
 
 func newRing(c *cluster.Cluster, cfg Ring) *ring {
-	r := &ring{c: c, overlap: cfg.Overlap, ideal: cfg.Ideal, perGPU: cfg.PerGPU, members: make([]int32, c.Nodes()), inRack: make([]int32, c.Racks()),
-		best: map[ringKey]float64{}}
+	r := &ring{c: c, overlap: cfg.Overlap, ideal: cfg.Ideal, perGPU: cfg.PerGPU, members: make([]int32, c.Nodes()),
+		inRack: make([]int32, c.Racks()),
+		best:   map[ringKey]float64{}}
 	index := func(k cluster.Link) int32 {
 		k.Class = "" // the class does not matter here
 		i := slices.Index(r.links, k)

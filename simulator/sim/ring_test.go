@@ -19,7 +19,8 @@ const ms, us = time.Millisecond, time.Microsecond
 func tiers() cluster.Spec {
 	return cluster.Spec{Racks: []cluster.RackSpec{{
 		Count: 2, Uplink: cluster.Link{Gbps: 10, Latency: 50 * us},
-		Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, Link: cluster.Link{Gbps: 80, Latency: us}, NIC: cluster.Link{Gbps: 40, Latency: 5 * us}}},
+		Nodes: []cluster.NodeSpec{{Count: 4, GPUs: 4, Link: cluster.Link{Gbps: 80, Latency: us},
+			NIC: cluster.Link{Gbps: 40, Latency: 5 * us}}},
 	}}}
 }
 
@@ -67,7 +68,8 @@ func TestRingByHand(t *testing.T) {
 	if got := s.View().Factor(0, []cluster.GPU{0, 1, 2, 3, 8, 9, 10, 11}); got != 1 {
 		t.Errorf("two whole nodes: %v, want 1", got)
 	}
-	if got, want := s.View().Factor(0, []cluster.GPU{0, 1, 4, 5, 8, 9, 12, 13}), 135.016/140.032; math.Abs(got/want-1) > 1e-12 {
+	if got, want := s.View().Factor(0, []cluster.GPU{0, 1, 4, 5, 8, 9, 12, 13}),
+		135.016/140.032; math.Abs(got/want-1) > 1e-12 {
 		t.Errorf("two on each of four nodes: %v, want %v", got, want)
 	}
 }
@@ -148,7 +150,8 @@ func TestModelsThatMustBeKnown(t *testing.T) {
 			if err = s.Reset(stream(jobs)); err == nil {
 				_, err = s.Advance(t.Context())
 			}
-			if err == nil || !strings.Contains(err.Error(), "(J7)") || !strings.Contains(err.Error(), comm) || !strings.Contains(err.Error(), "(mix)") {
+			if err == nil || !strings.Contains(err.Error(), "(J7)") || !strings.Contains(err.Error(), comm) ||
+				!strings.Contains(err.Error(), "(mix)") {
 				t.Errorf("%s, %s: %v", name, comm, err)
 			}
 			// On a counter no model is needed.
@@ -159,8 +162,10 @@ func TestModelsThatMustBeKnown(t *testing.T) {
 
 // With Ideal, a gang of two on a node, whose exchange takes a second after a second of compute, runs at half its rate.
 func TestIdealRatesCountTheBestPlacesCommunicationToo(t *testing.T) {
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, Link: cluster.Link{Gbps: 8, Latency: 1}}}}}}
-	job := traces.Job{ID: "a", Work: time.Minute, GPUs: 2, GPUMilli: 1000, Profile: &traces.Profile{Name: "p", GradientBytes: 1e9, Compute: time.Second}}
+	spec := cluster.Spec{
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{GPUs: 2, Link: cluster.Link{Gbps: 8, Latency: 1}}}}}}
+	job := traces.Job{ID: "a", Work: time.Minute, GPUs: 2, GPUMilli: 1000,
+		Profile: &traces.Profile{Name: "p", GradientBytes: 1e9, Compute: time.Second}}
 	for _, ideal := range []bool{false, true} {
 		cfg := sim.DefaultConfig()
 		cfg.Comm, cfg.Ring.Ideal = "ring", ideal
@@ -190,7 +195,8 @@ func TestLinksOfEachGPUCarryAPartOfTheBytes(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{
 		Count: 2, GPUs: 2, Link: cluster.Link{Gbps: 1e9, Latency: 1}, NIC: cluster.Link{Gbps: 8, Latency: 1},
 	}}}}}
-	job := traces.Job{ID: "a", Work: time.Minute, GPUs: 4, GPUMilli: 1000, Profile: &traces.Profile{Name: "p", GradientBytes: 1e9, Compute: time.Second}}
+	job := traces.Job{ID: "a", Work: time.Minute, GPUs: 4, GPUMilli: 1000,
+		Profile: &traces.Profile{Name: "p", GradientBytes: 1e9, Compute: time.Second}}
 	for own, want := range map[bool]float64{false: 1. / 2, true: 1 / 1.5} {
 		cfg := sim.DefaultConfig()
 		cfg.Comm, cfg.Ring.Ideal, cfg.Ring.PerGPU = "ring", true, own

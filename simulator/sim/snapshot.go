@@ -26,7 +26,8 @@ const (
 func (s *Simulator) AppendSnapshot(dst []byte) []byte {
 	start := len(dst)
 	p := saved{
-		rows: s.rows, now: s.now, read: s.read, arrived: s.arrived, ended: s.ended, seq: s.seq, timer: s.timer, points: s.points,
+		rows: s.rows, now: s.now, read: s.read, arrived: s.arrived, ended: s.ended, seq: s.seq, timer: s.timer,
+		points: s.points,
 		coming: s.coming, waited: s.waited, begun: s.begun, over: s.over, jobs: s.jobs, more: s.more,
 		lists: [4][]Job{s.waiting, s.running, s.spare, s.dead}, gone: s.gone, events: [2][]Event{s.point.Events, s.events},
 	}

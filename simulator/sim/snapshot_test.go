@@ -64,7 +64,8 @@ func TestSnapshotContinuesIdentically(t *testing.T) {
 // saved returns a run midway: jobs wait, run and have just ended, and a decision is pending.
 func saved(t fatal) (s *sim.Simulator, spec string, jobs []traces.Job, snapshot []byte) {
 	spec = "2x2"
-	jobs = []traces.Job{job("A", 0, 10*second, 1), job("B", second, 9*second, 1), job("huge", second, second, 99), job("C", 2*second, second, 3),
+	jobs = []traces.Job{job("A", 0, 10*second, 1), job("B", second, 9*second, 1), job("huge", second, second, 99),
+		job("C", 2*second, second, 3),
 		job("D", 10*second, 5*second, 2), job("E", 20*second, second, 1)}
 	s = start(t, sim.DefaultConfig(), short(t, spec), jobs)
 	g, v := newGreedy(t, "best-fit"), s.View()
@@ -142,17 +143,19 @@ func TestSnapshotsOfOtherRunsAreRefused(t *testing.T) {
 		spec string
 		jobs []traces.Job
 	}{
-		"another cluster":      {sim.DefaultConfig(), "1x4", jobs},
-		"another model":        {with(func(c *sim.Config) { c.Comm = "tree" }), spec, jobs},
-		"another horizon":      {with(func(c *sim.Config) { c.Horizon = 1000 * second }), spec, jobs},
-		"another restart":      {with(func(c *sim.Config) { c.Restart = 1 }), spec, jobs},
-		"another checkpoint":   {with(func(c *sim.Config) { c.Checkpoint = 1 }), spec, jobs},
-		"interference":         {with(func(c *sim.Config) { c.Interference = pairs{} }), spec, jobs},
-		"no jobs":              {sim.DefaultConfig(), spec, nil},
-		"fewer jobs":           {sim.DefaultConfig(), spec, jobs[:4]},
-		"a shorter job ended":  {sim.DefaultConfig(), spec, changed(func(j []traces.Job) []traces.Job { j[0].Work--; return j })},
-		"a waiting job's gang": {sim.DefaultConfig(), spec, changed(func(j []traces.Job) []traces.Job { j[3].GPUs--; return j })},
-		"one job less":         {sim.DefaultConfig(), spec, changed(func(j []traces.Job) []traces.Job { return j[1:] })},
+		"another cluster":    {sim.DefaultConfig(), "1x4", jobs},
+		"another model":      {with(func(c *sim.Config) { c.Comm = "tree" }), spec, jobs},
+		"another horizon":    {with(func(c *sim.Config) { c.Horizon = 1000 * second }), spec, jobs},
+		"another restart":    {with(func(c *sim.Config) { c.Restart = 1 }), spec, jobs},
+		"another checkpoint": {with(func(c *sim.Config) { c.Checkpoint = 1 }), spec, jobs},
+		"interference":       {with(func(c *sim.Config) { c.Interference = pairs{} }), spec, jobs},
+		"no jobs":            {sim.DefaultConfig(), spec, nil},
+		"fewer jobs":         {sim.DefaultConfig(), spec, jobs[:4]},
+		"a shorter job ended": {sim.DefaultConfig(), spec,
+			changed(func(j []traces.Job) []traces.Job { j[0].Work--; return j })},
+		"a waiting job's gang": {sim.DefaultConfig(), spec,
+			changed(func(j []traces.Job) []traces.Job { j[3].GPUs--; return j })},
+		"one job less": {sim.DefaultConfig(), spec, changed(func(j []traces.Job) []traces.Job { return j[1:] })},
 	} {
 		s := start(t, c.cfg, short(t, c.spec), nil)
 		if err := s.RestoreSnapshot(good, &traces.Slice{Jobs: c.jobs}); !errors.Is(err, sim.ErrSnapshot) {
@@ -161,7 +164,8 @@ func TestSnapshotsOfOtherRunsAreRefused(t *testing.T) {
 	}
 	// The stream may differ after the moment of the snapshot.
 	s := start(t, sim.DefaultConfig(), short(t, spec), nil)
-	if err := s.RestoreSnapshot(good, &traces.Slice{Jobs: append(jobs[:6:6], job("F", 30*second, second, 1))}); err != nil {
+	if err := s.RestoreSnapshot(good, &traces.Slice{Jobs: append(jobs[:6:6], job("F", 30*second, second, 1))}); err !=
+		nil {
 		t.Error(err)
 	}
 }
@@ -172,7 +176,8 @@ func savedRich(t fatal) (cfg sim.Config, spec cluster.Spec, jobs []traces.Job, s
 	cfg = sim.Config{
 		Comm: "contention", Contention: sim.Contention{B: time.Millisecond, Eta: time.Millisecond}, Restart: second,
 		Overhead: sim.Overhead{Start: 3 * second, StopPerGPU: second}, Checkpoint: 4 * second,
-		Failures: sim.Failures{MTBF: 300 * second, MTTR: 100 * second}, Seed: 3, Interference: pairs{}, InterferenceScope: "node",
+		Failures: sim.Failures{MTBF: 300 * second, MTTR: 100 * second}, Seed: 3, Interference: pairs{},
+		InterferenceScope: "node",
 	}
 	spec = short(t, "3x4")
 	for seed := range uint64(100) {

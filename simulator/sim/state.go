@@ -164,7 +164,8 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{cfg: cfg, cluster: c, buffer: new(traces.Job), stints: cfg.Checkpoint > 0 || cfg.Overhead != Overhead{}}
+	s := &Simulator{cfg: cfg, cluster: c, buffer: new(traces.Job),
+		stints: cfg.Checkpoint > 0 || cfg.Overhead != Overhead{}}
 	if cfg.Predictor != nil {
 		s.forecasts.use(cfg.Predictor.New())
 	}
@@ -189,8 +190,8 @@ func New(cfg Config, spec cluster.Spec) (*Simulator, error) {
 	return s, nil
 }
 
-// Reset begins a run of jobs on the empty cluster. The stream is read one job ahead. If it is a traces.Rows, its jobs are not
-// copied, so they must not change before the next Reset.
+// Reset begins a run of jobs on the empty cluster. The stream is read one job ahead. If it is a traces.Rows, its jobs
+// are not copied, so they must not change before the next Reset.
 func (s *Simulator) Reset(jobs traces.Stream) error {
 	if s.role == forks {
 		return errFork
@@ -238,7 +239,8 @@ func (s *Simulator) readNext() error {
 			return s.err
 		}
 		if s.read > 0 && s.next.Submit < before {
-			s.err = fmt.Errorf("sim: job %d (%s) is submitted at %v after one at %v: jobs must come in order of submit", s.read, s.next.ID, s.next.Submit, before)
+			s.err = fmt.Errorf("sim: job %d (%s) is submitted at %v after one at %v: jobs must come in order of submit", s.read,
+				s.next.ID, s.next.Submit, before)
 			return s.err
 		}
 		before = s.next.Submit

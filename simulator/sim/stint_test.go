@@ -70,14 +70,16 @@ func TestCheckpointsByHand(t *testing.T) {
 	s := start(t, cfg, short(t, "pool:2"), []traces.Job{job("A", 0, 20*second, 2)})
 	v := s.View()
 	got := playScript(t, s, map[time.Duration][]sim.Decision{
-		0: {on(0)}, 10 * second: {{Op: sim.PreemptJob, Job: 0}}, 11 * second: {on(0)}, 14 * second: {{Op: sim.PreemptJob, Job: 0}}, 15 * second: {on(0)},
+		0: {on(0)}, 10 * second: {{Op: sim.PreemptJob, Job: 0}}, 11 * second: {on(0)},
+		14 * second: {{Op: sim.PreemptJob, Job: 0}}, 15 * second: {on(0)},
 	})
 	if got["A"] != 27*second || v.Lost(0) != 5*second || v.Ran(0) != 25*second {
 		t.Errorf("A finishes at %v, lost %v, ran %v; want 27s, 5s, 25s", got["A"], v.Lost(0), v.Ran(0))
 	}
 	// A stop at the moment of a checkpoint loses nothing.
 	s = start(t, cfg, short(t, "pool:2"), []traces.Job{job("A", 0, 20*second, 2)})
-	got = playScript(t, s, map[time.Duration][]sim.Decision{0: {on(0)}, 8 * second: {{Op: sim.PreemptJob, Job: 0}}, 9 * second: {on(0)}})
+	got = playScript(t, s,
+		map[time.Duration][]sim.Decision{0: {on(0)}, 8 * second: {{Op: sim.PreemptJob, Job: 0}}, 9 * second: {on(0)}})
 	if v = s.View(); got["A"] != 21*second || v.Lost(0) != 0 {
 		t.Errorf("A finishes at %v, lost %v; want 21s, 0s", got["A"], v.Lost(0))
 	}
@@ -89,7 +91,8 @@ func TestCheckpointsByHand(t *testing.T) {
 func TestCheckpointsWhileRatesChange(t *testing.T) {
 	cfg := contended()
 	cfg.Checkpoint = 4 * second
-	s := start(t, cfg, short(t, "2x2"), []traces.Job{modelled("A", 0, 10*second, 2), modelled("B", 3*second, 10*second, 2)})
+	s := start(t, cfg, short(t, "2x2"),
+		[]traces.Job{modelled("A", 0, 10*second, 2), modelled("B", 3*second, 10*second, 2)})
 	v := s.View()
 	advance(t, s)
 	apply(t, s, on(0, 0, 2))
@@ -119,7 +122,8 @@ func TestRestartAndCheckpoints(t *testing.T) {
 	s := start(t, cfg, short(t, "pool:1"), []traces.Job{job("A", 0, 6*second, 1)})
 	v := s.View()
 	got := playScript(t, s, map[time.Duration][]sim.Decision{
-		0: {on(0)}, 5 * second: {{Op: sim.PreemptJob, Job: 0}}, 10 * second: {on(0)}, 11 * second: {{Op: sim.PreemptJob, Job: 0}}, 20 * second: {on(0)},
+		0: {on(0)}, 5 * second: {{Op: sim.PreemptJob, Job: 0}}, 10 * second: {on(0)},
+		11 * second: {{Op: sim.PreemptJob, Job: 0}}, 20 * second: {on(0)},
 	})
 	// 2 s left at the checkpoint of 4 s; + 1 s, of which the first attempt is lost; + 1 s.
 	if got["A"] != 24*second || v.Lost(0) != 2*second {
@@ -142,7 +146,8 @@ func TestInterferenceByHand(t *testing.T) {
 	} {
 		cfg := sim.DefaultConfig()
 		cfg.Interference, cfg.InterferenceScope = halves{}, scope
-		s := start(t, cfg, short(t, "1x2"), []traces.Job{half("X", 0, 4*second), half("Z", 0, 3*second), half("Y", 2*second, second)})
+		s := start(t, cfg, short(t, "1x2"),
+			[]traces.Job{half("X", 0, 4*second), half("Z", 0, 3*second), half("Y", 2*second, second)})
 		got := playScript(t, s, map[time.Duration][]sim.Decision{0: {on(0, 0), on(1, 1)}, 2 * second: {on(2, 0)}})
 		for id, at := range want {
 			if got[id] != at {

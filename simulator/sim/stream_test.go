@@ -21,9 +21,11 @@ func (e *endless) Next(j *traces.Job) error {
 	}
 	x := rng.At(5, e.i)
 	*j = traces.Job{
-		ID: fmt.Sprint(e.i), Submit: time.Duration(e.i) * second, Work: time.Duration(1 + x%20*uint64(second)), GPUs: 1 + int(x>>32%5), GPUMilli: 1000,
+		ID: fmt.Sprint(e.i), Submit: time.Duration(e.i) * second, Work: time.Duration(1 + x%20*uint64(second)),
+		GPUs: 1 + int(x>>32%5), GPUMilli: 1000,
 		MaxGPUs: 8,
-		Profile: &traces.Profile{GradientBytes: int64(1 + x%1000_000), Compute: ms, Speeds: map[string]float64{"": 1 + float64(x%7)}},
+		Profile: &traces.Profile{GradientBytes: int64(1 + x%1000_000), Compute: ms,
+			Speeds: map[string]float64{"": 1 + float64(x%7)}},
 	}
 	e.i++
 	return nil

@@ -37,16 +37,16 @@ func (v *View) Waiting() []Job { return *v.waiting }
 // Running returns the running jobs, in no particular order. It is valid until the next decision.
 func (v *View) Running() []Job { return *v.running }
 
-// DecisionEvents returns the events of the decisions made at the current point so far, in order. They are the first events of the
-// next point. It is valid until the next decision.
+// DecisionEvents returns the events of the decisions made at the current point so far, in order. They are the first
+// events of the next point. It is valid until the next decision.
 func (v *View) DecisionEvents() []Event { return v.s.events }
 
-// Steady reports whether the rate of a running job changes only when it is started, moved or resized, so that it depends on
-// no other job.
+// Steady reports whether the rate of a running job changes only when it is started, moved or resized, so that it
+// depends on no other job.
 func (v *View) Steady() bool { return !v.s.dynamic }
 
-// Decisions returns a number that increases with every decision but Wait, so that a policy can tell whether other code has
-// decided since. It is not part of snapshots: a policy reads it in Reset.
+// Decisions returns a number that increases with every decision but Wait, so that a policy can tell whether other code
+// has decided since. It is not part of snapshots: a policy reads it in Reset.
 func (v *View) Decisions() uint64 { return v.s.decisions }
 
 // Arriving reports whether more jobs will arrive.
@@ -137,8 +137,8 @@ func (v *View) Migrations(j Job) int { return int(v.s.peek(j).moves) }
 // Resizes returns how often j's gang was grown or shrunk while it ran.
 func (v *View) Resizes(j Job) int { return int(v.s.peek(j).sizes) }
 
-// Forecast returns what the run's predictor said of j's run time when j was submitted, nil if the run has no predictor. It
-// is valid until the next Advance.
+// Forecast returns what the run's predictor said of j's run time when j was submitted, nil if the run has no predictor.
+// It is valid until the next Advance.
 func (v *View) Forecast(j Job) *predict.Forecast {
 	if !v.s.forecasts.told {
 		return nil
@@ -146,8 +146,8 @@ func (v *View) Forecast(j Job) *predict.Forecast {
 	return &v.s.forecasts.of[j]
 }
 
-// Renewed returns what the run's predictor would say of j if it were submitted now: jobs like it that have ended since its submit
-// count. ok is false without a predictor, as in a fork, and if the predictor is not a predict.Renewer.
+// Renewed returns what the run's predictor would say of j if it were submitted now: jobs like it that have ended since
+// its submit count. ok is false without a predictor, as in a fork, and if the predictor is not a predict.Renewer.
 func (v *View) Renewed(j Job) (f predict.Forecast, ok bool) {
 	p := v.s.forecasts.anew
 	if p == nil {
@@ -156,8 +156,8 @@ func (v *View) Renewed(j Job) (f predict.Forecast, ok bool) {
 	return p.Renew(time.Duration(v.s.now), int(j), v.s.traced[j]), true
 }
 
-// Past returns what the run's predictor knows of the jobs of j's user, and of those of its virtual cluster and size. j has
-// just been submitted. Nothing is known without a predictor, or of one that is no predict.Historian.
+// Past returns what the run's predictor knows of the jobs of j's user, and of those of its virtual cluster and size. j
+// has just been submitted. Nothing is known without a predictor, or of one that is no predict.Historian.
 func (v *View) Past(j Job) (user, vc predict.Past) {
 	if p := v.s.forecasts.past; p != nil {
 		return p.Past(int(j))
@@ -168,8 +168,8 @@ func (v *View) Past(j Job) (user, vc predict.Past) {
 // Horizon returns when the run ends at the latest, 0 = when all jobs have finished.
 func (v *View) Horizon() time.Duration { return v.s.cfg.Horizon }
 
-// Restart returns what a restart of a job with one GPU costs: work that is added, and time without progress at its stop and its start;
-// and the time between two checkpoints, 0 = a stop loses nothing.
+// Restart returns what a restart of a job with one GPU costs: work that is added, and time without progress at its stop
+// and its start; and the time between two checkpoints, 0 = a stop loses nothing.
 func (v *View) Restart() (cost, checkpoint time.Duration) {
 	c := &v.s.cfg
 	return c.Restart + c.Overhead.Start + c.Overhead.StartPerGPU + c.Overhead.Stop + c.Overhead.StopPerGPU, c.Checkpoint

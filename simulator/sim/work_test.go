@@ -30,8 +30,9 @@ type stints struct {
 }
 
 func newStints() *stints {
-	return &stints{work: map[string]float64{}, rate: map[string]float64{}, since: map[string]time.Duration{}, changes: map[string]int{},
-		ran: map[string]time.Duration{}, finish: map[string]time.Duration{}, maxRate: map[string]float64{}}
+	return &stints{work: map[string]float64{}, rate: map[string]float64{}, since: map[string]time.Duration{},
+		changes: map[string]int{},
+		ran:     map[string]time.Duration{}, finish: map[string]time.Duration{}, maxRate: map[string]float64{}}
 }
 
 func (f *stints) Observe(v *sim.View, p *sim.Point) error {
@@ -177,9 +178,11 @@ func TestRates(t *testing.T) {
 func TestFinishNeverWraps(t *testing.T) {
 	spec := short(t, "1x1")
 	spec.Racks[0].Nodes[0].GPUType, spec.Speeds = "slow", map[string]float64{"slow": 1e-9}
-	s := start(t, sim.DefaultConfig(), spec, []traces.Job{job("A", time.Hour, math.MaxInt64/2, 1), job("B", 2*time.Hour, second, 1)})
+	s := start(t, sim.DefaultConfig(), spec,
+		[]traces.Job{job("A", time.Hour, math.MaxInt64/2, 1), job("B", 2*time.Hour, second, 1)})
 	var l lines
-	if err := sim.Run(context.Background(), s, newGreedy(t, "first-fit"), &l); err == nil || !strings.Contains(err.Error(), "146 years, where the clock ends") {
+	if err := sim.Run(context.Background(), s, newGreedy(t, "first-fit"), &l); err == nil ||
+		!strings.Contains(err.Error(), "146 years, where the clock ends") {
 		t.Fatal(err)
 	}
 	if v := s.View(); v.Over() || len(v.Running()) != 1 || v.Now() != 2*time.Hour {
@@ -207,8 +210,9 @@ func TestScalingByAPowerOfTwo(t *testing.T) {
 			spec := mixedSpec(r)
 			spec.Speeds = nil
 			jobs := mixed(r, 25, 4, f*(second/3))
-			cfg := sim.Config{Comm: "none", Restart: restart * f, Checkpoint: checkpoint * f, Horizon: horizon * f, Overhead: sim.Overhead{
-				Start: overhead * f, StartPerGPU: overhead / 2 * f, Stop: overhead / 3 * f, StopPerGPU: overhead / 5 * f}}
+			cfg := sim.Config{Comm: "none", Restart: restart * f, Checkpoint: checkpoint * f, Horizon: horizon * f,
+				Overhead: sim.Overhead{
+					Start: overhead * f, StartPerGPU: overhead / 2 * f, Stop: overhead / 3 * f, StopPerGPU: overhead / 5 * f}}
 			s := start(t, cfg, spec, jobs)
 			c := newChaos(t, r)
 			c.scale, c.legal = f*(second/5), true

@@ -23,14 +23,18 @@ const (
 
 func wanted() []traces.Job {
 	return []traces.Job{
-		{ID: "0", Work: 100500 * time.Millisecond, GPUs: 16, GPUMilli: 1000, CPUMilli: 240000, MemBytes: 2e12, Status: traces.Completed},
-		{ID: "2", Submit: 20250 * time.Millisecond, Work: 2 * s, GPUs: 10, GPUMilli: 1000, CPUMilli: 128000, Model: "Pretrain", Name: "Pretrain", Status: traces.Completed},
-		{ID: "3", Submit: 20250 * time.Millisecond, Work: 2 * s, GPUs: 24, GPUMilli: 1000, CPUMilli: 128000, MemBytes: 25e9, Model: "Pretrain", Name: "Pretrain", Status: traces.Completed},
+		{ID: "0", Work: 100500 * time.Millisecond, GPUs: 16, GPUMilli: 1000, CPUMilli: 240000, MemBytes: 2e12,
+			Status: traces.Completed},
+		{ID: "2", Submit: 20250 * time.Millisecond, Work: 2 * s, GPUs: 10, GPUMilli: 1000, CPUMilli: 128000,
+			Model: "Pretrain", Name: "Pretrain", Status: traces.Completed},
+		{ID: "3", Submit: 20250 * time.Millisecond, Work: 2 * s, GPUs: 24, GPUMilli: 1000, CPUMilli: 128000, MemBytes: 25e9,
+			Model: "Pretrain", Name: "Pretrain", Status: traces.Completed},
 	}
 }
 
 func TestReadsATable(t *testing.T) {
-	for what, in := range map[string]string{"as it is": made, "CR LF": strings.ReplaceAll(made, "\n", "\r\n"), "byte order mark, blank lines": "\ufeff" + strings.ReplaceAll(made, "\n", "\n\n")} {
+	for what, in := range map[string]string{"as it is": made, "CR LF": strings.ReplaceAll(made, "\n", "\r\n"),
+		"byte order mark, blank lines": "\ufeff" + strings.ReplaceAll(made, "\n", "\n\n")} {
 		d, err := NewReader(strings.NewReader(in), "t.csv", Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -55,7 +59,8 @@ func TestReadsATable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var j traces.Job
-	want := traces.Job{ID: "x", Submit: 4 * s, Work: 1500 * time.Millisecond, GPUs: 2, GPUMilli: 1000, Status: traces.Completed}
+	want := traces.Job{ID: "x", Submit: 4 * s, Work: 1500 * time.Millisecond, GPUs: 2, GPUMilli: 1000,
+		Status: traces.Completed}
 	if err := d.Next(&j); err != nil || !reflect.DeepEqual(j, want) {
 		t.Errorf("required columns only: %v\n%+v", err, j)
 	}
@@ -67,19 +72,24 @@ func TestReadsATable(t *testing.T) {
 func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	const head = "job_id,arrival_time,num_iteration,gpu_workers,gpu_per_worker,cpu_per_gpu_worker,tensorsizes,iteration_networking_time\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty file":        {"", `t.csv:1: got "", want a header with job_id, arrival_time`},
-		"columns missing":   {"job_id,num_iteration\n", `want a header with also arrival_time, gpu_workers, gpu_per_worker`},
-		"a field missing":   {head + "x,0\n", `t.csv:2: got "2 fields", want 8`},
-		"arrival nan":       {head + "x,nan,1,1,1,1,1,1\n", `t.csv:2: arrival_time: got "nan", want seconds`},
-		"backwards":         {head + "x,5,1,1,1,1,1,1\nx,4,1,1,1,1,1,1\n", `t.csv:3: arrival_time: got "4", want 5 or later, as in the row before`},
-		"half an iteration": {head + "x,0,0.5,1,1,1,1,1\n", `t.csv:2: num_iteration: got "0.5", want a whole number of half seconds`},
-		"no nodes":          {head + "x,0,1,0,1,1,1,1\n", `t.csv:2: gpu_workers: got "0", want a whole number of nodes, 1 to 65536`},
-		"too many nodes":    {head + "x,0,1,65537,1,1,1,1\n", `t.csv:2: gpu_workers: got "65537"`},
-		"no GPUs":           {head + "x,0,1,1,0,1,1,1\n", `t.csv:2: gpu_per_worker: got "0", want GPUs on each node that make a whole number`},
-		"odd GPUs":          {head + "x,0,1,3,1.5,1,1,1\n", `t.csv:2: gpu_per_worker: got "1.5", want GPUs on each node that make a whole number`},
-		"negative cores":    {head + "x,0,1,1,1,-1,1,1\n", `t.csv:2: cpu_per_gpu_worker: got "-1", want cores for each GPU`},
-		"memory in words":   {head + "x,0,1,1,1,1,big,1\n", `t.csv:2: tensorsizes: got "big", want main memory of each node`},
-		"network in words":  {head + "x,0,1,1,1,1,1,slow\n", `t.csv:2: iteration_networking_time: got "slow", want seconds`},
+		"empty file":      {"", `t.csv:1: got "", want a header with job_id, arrival_time`},
+		"columns missing": {"job_id,num_iteration\n", `want a header with also arrival_time, gpu_workers, gpu_per_worker`},
+		"a field missing": {head + "x,0\n", `t.csv:2: got "2 fields", want 8`},
+		"arrival nan":     {head + "x,nan,1,1,1,1,1,1\n", `t.csv:2: arrival_time: got "nan", want seconds`},
+		"backwards": {head + "x,5,1,1,1,1,1,1\nx,4,1,1,1,1,1,1\n",
+			`t.csv:3: arrival_time: got "4", want 5 or later, as in the row before`},
+		"half an iteration": {head + "x,0,0.5,1,1,1,1,1\n",
+			`t.csv:2: num_iteration: got "0.5", want a whole number of half seconds`},
+		"no nodes": {head + "x,0,1,0,1,1,1,1\n",
+			`t.csv:2: gpu_workers: got "0", want a whole number of nodes, 1 to 65536`},
+		"too many nodes": {head + "x,0,1,65537,1,1,1,1\n", `t.csv:2: gpu_workers: got "65537"`},
+		"no GPUs": {head + "x,0,1,1,0,1,1,1\n",
+			`t.csv:2: gpu_per_worker: got "0", want GPUs on each node that make a whole number`},
+		"odd GPUs": {head + "x,0,1,3,1.5,1,1,1\n",
+			`t.csv:2: gpu_per_worker: got "1.5", want GPUs on each node that make a whole number`},
+		"negative cores":   {head + "x,0,1,1,1,-1,1,1\n", `t.csv:2: cpu_per_gpu_worker: got "-1", want cores for each GPU`},
+		"memory in words":  {head + "x,0,1,1,1,1,big,1\n", `t.csv:2: tensorsizes: got "big", want main memory of each node`},
+		"network in words": {head + "x,0,1,1,1,1,1,slow\n", `t.csv:2: iteration_networking_time: got "slow", want seconds`},
 	} {
 		d, err := NewReader(strings.NewReader(c.text), "t.csv", Options{})
 		if err == nil {

@@ -35,7 +35,8 @@ func TestThePublishedTableHasItsStatistics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := traces.Spread{P50: 351 * time.Second, P90: 59901 * time.Second, P99: 232821 * time.Second, Max: 275690 * time.Second}
+	want := traces.Spread{P50: 351 * time.Second, P90: 59901 * time.Second, P99: 232821 * time.Second,
+		Max: 275690 * time.Second}
 	got := st.Work
 	if mean := got.Mean.Round(time.Second); mean != 17579*time.Second {
 		t.Errorf("mean %v, want 17579 s", mean)
@@ -43,12 +44,14 @@ func TestThePublishedTableHasItsStatistics(t *testing.T) {
 	if got.Mean = 0; got != want {
 		t.Errorf("durations %+v, want %+v", got, want)
 	}
-	for _, c := range []struct{ from, to, jobs int }{{1000, 2000, 12}, {2000, 3000, 41}, {8000, 9000, 4}, {16000, 0, 143}} {
+	for _, c := range []struct{ from, to, jobs int }{{1000, 2000, 12}, {2000, 3000, 41}, {8000, 9000, 4},
+		{16000, 0, 143}} {
 		if n := st.Between(c.from, c.to); n != c.jobs {
 			t.Errorf("%d jobs from %d to %d thousandths, want %d", n, c.from, c.to, c.jobs)
 		}
 	}
-	if days := st.Span.Hours() / 24; st.Jobs != 200 || d.Skipped() != nil || days < 53.85 || days > 53.95 || st.JobsPerHour < .1545 || st.JobsPerHour > .1555 {
+	if days := st.Span.Hours() / 24; st.Jobs != 200 || d.Skipped() != nil || days < 53.85 || days > 53.95 ||
+		st.JobsPerHour < .1545 || st.JobsPerHour > .1555 {
 		t.Errorf("%d jobs over %.2f days, %.4f per hour, skipped %v", st.Jobs, days, st.JobsPerHour, d.Skipped())
 	}
 	// Cores and memory are those of whole nodes: at most 128 cores and 2 TB for each 8 GPUs, for jobs of any size.

@@ -284,7 +284,8 @@ func (b *builder) finish(j *traces.Job, d *Reader) (keep bool, err error) {
 		mem += m
 		j.GPUs += k.Instances
 		if cpuHi|memHi != 0 || cpu > most || m > most || mem > most || j.GPUs > maxInstances || j.CPUMilli > most-int64(cpu) {
-			return false, d.fault(colInstances, b.id, fmt.Sprintf("a job of at most %d instances, with cores and memory that 62 bits hold", maxInstances))
+			return false, d.fault(colInstances, b.id,
+				fmt.Sprintf("a job of at most %d instances, with cores and memory that 62 bits hold", maxInstances))
 		}
 		j.CPUMilli += int64(cpu)
 	}

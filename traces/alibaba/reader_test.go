@@ -29,7 +29,8 @@ func read(t *testing.T, text string, o Options) ([]traces.Job, *Reader, error) {
 func TestAJobByHand(t *testing.T) {
 	// M1 runs 10-40, M2 10-30; R3 needs both and ends at 45: 5 s of its own. J4 needs 3 and 9, which is missing, and
 	// ends before 3 does: 0 s. task_x has no parents. All start at 10, as the trace records it.
-	text := header + "M1,2,j_1,Terminated,10,40,100,0.5\nM2_Stg7,3,j_1,Terminated,10,30,50,0.25\nR3_1_2,1,j_1,Terminated,10,45,200,1\n" +
+	text := header +
+		"M1,2,j_1,Terminated,10,40,100,0.5\nM2_Stg7,3,j_1,Terminated,10,30,50,0.25\nR3_1_2,1,j_1,Terminated,10,45,200,1\n" +
 		"J4_3_9,4,j_1,Terminated,10,44,,\ntask_x,1,j_1,Terminated,12,60,100,0\n"
 	for _, o := range []Options{{MachineMem: 1000}, {MachineMem: 1000, Unsorted: true}} {
 		jobs, r, err := read(t, text, o)
@@ -37,8 +38,9 @@ func TestAJobByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []traces.Job{{
-			ID: "j_1", Submit: 10 * s, Work: 50 * s, GPUs: 11, GPUMilli: 1000, CPUMilli: 2*1000 + 3*500 + 2000 + 1000, MemBytes: 2*5 + 3*2 + 10,
-			Status: traces.Completed,
+			ID: "j_1", Submit: 10 * s, Work: 50 * s, GPUs: 11, GPUMilli: 1000, CPUMilli: 2*1000 + 3*500 + 2000 + 1000,
+			MemBytes: 2*5 + 3*2 + 10,
+			Status:   traces.Completed,
 			Graph: &traces.Graph{
 				Tasks: []traces.Task{
 					{Name: "M1", Instances: 2, Work: 30 * s, CPUMilli: 1000, MemBytes: 5},
@@ -63,7 +65,8 @@ func TestMeasuredDurationsGoBeforeTheRule(t *testing.T) {
 	text := "job_name,mean_instance_duration,task_name,instance_num,status,start_time,end_time,plan_cpu,plan_mem\r\n" +
 		"j,7.5,M1,1,Terminated,0,10,100,1\r\nj,,R2_1,1,Terminated,0,14,100,1\r\n\r\n"
 	jobs, _, err := read(t, text, Options{})
-	if err != nil || len(jobs) != 1 || jobs[0].Graph.Tasks[0].Work != 7500*time.Millisecond || jobs[0].Graph.Tasks[1].Work != 4*s {
+	if err != nil || len(jobs) != 1 || jobs[0].Graph.Tasks[0].Work != 7500*time.Millisecond ||
+		jobs[0].Graph.Tasks[1].Work != 4*s {
 		t.Errorf("%+v, %v", jobs, err)
 	}
 }
@@ -106,7 +109,8 @@ func TestJobsThatDidNotEndAreCountedByReason(t *testing.T) {
 		if err != nil || len(jobs) != 1 || jobs[0].ID != "e" {
 			t.Fatalf("%+v, %v", jobs, err)
 		}
-		want := []traces.Skip{{Reason: "job with a task that is Waiting", Count: 1}, {Reason: "job with a task that is Failed", Count: 2},
+		want := []traces.Skip{{Reason: "job with a task that is Waiting", Count: 1},
+			{Reason: "job with a task that is Failed", Count: 2},
 			{Reason: "job with a task that is Running", Count: 1}, {Reason: "job without instances", Count: 1}}
 		if got := r.Skipped(); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
@@ -148,7 +152,8 @@ func TestFaultsNameTheirPlace(t *testing.T) {
 		{header + "M1,1,a,Terminated,5,x,100,1\n", `f.csv:2: end_time: got "x", want seconds`},
 		{header + "M1,1,a,Terminated,5,9,1e30,1\n", `f.csv:2: plan_cpu: got "1e30", want 100 for each core`},
 		{header + "M1,1,a,Terminated,5,9,1,-1\n", `f.csv:2: plan_mem: got "-1", want percent`},
-		{header + strings.Repeat("task_,2000000000,a,Terminated,5,9,100,1\n", 2), `f.csv:2: instance_num: got "a", want a job of at most`},
+		{header + strings.Repeat("task_,2000000000,a,Terminated,5,9,100,1\n", 2),
+			`f.csv:2: instance_num: got "a", want a job of at most`},
 	} {
 		for _, o := range []Options{{}, {Unsorted: true}} {
 			if _, _, err := read(t, c.text, o); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -161,21 +166,31 @@ func TestFaultsNameTheirPlace(t *testing.T) {
 func TestJobsOfOddRowsAreLeftOutAndCounted(t *testing.T) {
 	const row = "M1,3,z,Terminated,900,907,50,0.2\n"
 	for text, want := range map[string]string{
-		"M5_12_15_21_33_41_44_1,7,a,Terminated,500,540,50,0.3\nR1_5,1,a,Terminated,500,544,50,0.2\n":    Circle + " (first in line 2)",
-		"M1_1,3,a,Terminated,500,507,50,0.2\n":                                                          Circle + " (first in line 2)",
-		"M1,1,a,Terminated,500,507,,\nR2_1_3,1,a,Terminated,500,507,,\nR3_2,1,a,Terminated,500,507,,\n": Circle + " (first in line 2)",
-		"M1,1,a,Terminated,500,509,,\nR1_2,1,a,Terminated,500,509,,\n":                                  NumberTwice + " (first in line 3)",
-		"M1,1,a,Terminated,500,499,,\n":                                                                 EndFirst + " (first in line 2)",
-		"M1,1,a,Terminated,500,,,\n":                                                                    NoTimes + " (first in line 2)",
-		"M1,1,a,Terminated,NaN,500,,\n":                                                                 NoTimes + " (first in line 2)",
-		",1,a,Terminated,500,501,,\n":                                                                   NoName + " (first in line 2)",
-		"M1,1,,Terminated,500,501,,\n":                                                                  NoJob + " (first in line 2)",
-		"M1_1,1,a,Running,500,0,,\n":                                                                    "job with a task that is Running",
-		"M1,NaN,a,Terminated,500,501,None,NaN\n":                                                        "job without instances",
+		"M5_12_15_21_33_41_44_1,7,a,Terminated,500,540,50,0.3\nR1_5,1,a,Terminated,500,544,50,0.2\n": Circle +
+			" (first in line 2)",
+		"M1_1,3,a,Terminated,500,507,50,0.2\n": Circle +
+			" (first in line 2)",
+		"M1,1,a,Terminated,500,507,,\nR2_1_3,1,a,Terminated,500,507,,\nR3_2,1,a,Terminated,500,507,,\n": Circle +
+			" (first in line 2)",
+		"M1,1,a,Terminated,500,509,,\nR1_2,1,a,Terminated,500,509,,\n": NumberTwice +
+			" (first in line 3)",
+		"M1,1,a,Terminated,500,499,,\n": EndFirst +
+			" (first in line 2)",
+		"M1,1,a,Terminated,500,,,\n": NoTimes +
+			" (first in line 2)",
+		"M1,1,a,Terminated,NaN,500,,\n": NoTimes +
+			" (first in line 2)",
+		",1,a,Terminated,500,501,,\n": NoName +
+			" (first in line 2)",
+		"M1,1,,Terminated,500,501,,\n": NoJob +
+			" (first in line 2)",
+		"M1_1,1,a,Running,500,0,,\n":             "job with a task that is Running",
+		"M1,NaN,a,Terminated,500,501,None,NaN\n": "job without instances",
 	} {
 		for _, o := range []Options{{}, {Unsorted: true}} {
 			jobs, r, err := read(t, header+text+row, o)
-			if err != nil || len(jobs) != 1 || jobs[0].ID != "z" || !reflect.DeepEqual(r.Skipped(), []traces.Skip{{Reason: want, Count: 1}}) {
+			if err != nil || len(jobs) != 1 || jobs[0].ID != "z" ||
+				!reflect.DeepEqual(r.Skipped(), []traces.Skip{{Reason: want, Count: 1}}) {
 				t.Errorf("%q: %v, %d jobs, %v\nwant %s", text, err, len(jobs), r.Skipped(), want)
 			}
 		}
@@ -194,7 +209,8 @@ func TestSniff(t *testing.T) {
 }
 
 func TestPlannedMemoryIsAShareOfTheMachine(t *testing.T) {
-	for _, c := range []struct{ n, milliPercent, want int64 }{{0, 5, 0}, {1 << 40, 100_000, 1 << 40}, {1000, 500, 5}, {999, 100, 0}, {1 << 62, 1 << 62, most}} {
+	for _, c := range []struct{ n, milliPercent, want int64 }{{0, 5, 0}, {1 << 40, 100_000, 1 << 40}, {1000, 500, 5},
+		{999, 100, 0}, {1 << 62, 1 << 62, most}} {
 		if got := share(c.n, c.milliPercent); got != c.want {
 			t.Errorf("share(%d, %d) = %d, want %d", c.n, c.milliPercent, got, c.want)
 		}
@@ -203,7 +219,8 @@ func TestPlannedMemoryIsAShareOfTheMachine(t *testing.T) {
 
 // Any order of rows gives the same jobs.
 func TestOrderOfRowsChangesNothing(t *testing.T) {
-	rows := []string{"M1,1,a,Terminated,5,9,100,1\n", "R2_1,4,a,Terminated,5,12,100,1\n", "J3_2_1,1,a,Terminated,5,20,100,1\n",
+	rows := []string{"M1,1,a,Terminated,5,9,100,1\n", "R2_1,4,a,Terminated,5,12,100,1\n",
+		"J3_2_1,1,a,Terminated,5,20,100,1\n",
 		"M1,1,b,Terminated,6,8,100,1\n", "M1,7,c,Terminated,9,8000,50,1\n", "M2,7,c,Failed,9,8000,50,1\n"}
 	want, _, err := read(t, header+strings.Join(rows, ""), Options{})
 	if err != nil || len(want) != 2 {

@@ -25,9 +25,12 @@ func TestRealSamplesHaveTheirPublishedStatistics(t *testing.T) {
 		ones                      float64
 		statuses                  map[string]int // of tasks
 	}{
-		{"dag_sample_part1.csv.gz", 4737, 52, 493, 6, 207, 1246, 898, 21834, 17799, 0, 2, 8, 24, 72, .289, map[string]int{terminated: 17606, "Failed": 41, "Running": 138, "Waiting": 14}},
-		{"dag_sample_50.csv", 50, 1, 2, 12, 236, 2470, 1012, 2470, 197, 0, 2, 8, 26, 26, .2, map[string]int{terminated: 195, "Running": 2}},
-		{"dag_medium_usage_part1.csv.gz", 2720, 0, 0, 199, 634, 1883, 3234, 4423, 16601, 1, 6, 7, 7, 7, 0, map[string]int{terminated: 16601}},
+		{"dag_sample_part1.csv.gz", 4737, 52, 493, 6, 207, 1246, 898, 21834, 17799, 0, 2, 8, 24, 72, .289,
+			map[string]int{terminated: 17606, "Failed": 41, "Running": 138, "Waiting": 14}},
+		{"dag_sample_50.csv", 50, 1, 2, 12, 236, 2470, 1012, 2470, 197, 0, 2, 8, 26, 26, .2,
+			map[string]int{terminated: 195, "Running": 2}},
+		{"dag_medium_usage_part1.csv.gz", 2720, 0, 0, 199, 634, 1883, 3234, 4423, 16601, 1, 6, 7, 7, 7, 0,
+			map[string]int{terminated: 16601}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			path := filepath.Join("..", "..", "..", "shared", "traces", "alibaba-dag-2018", c.file)
@@ -73,7 +76,8 @@ func TestRealSamplesHaveTheirPublishedStatistics(t *testing.T) {
 				skipped += s.Count
 			}
 			if len(jobs)+skipped != c.jobs || skipped != c.skipped {
-				t.Errorf("%d jobs and %d left out (%v), want %d in all, %d left out", len(jobs), skipped, r.Skipped(), c.jobs, c.skipped)
+				t.Errorf("%d jobs and %d left out (%v), want %d in all, %d left out", len(jobs), skipped, r.Skipped(), c.jobs,
+					c.skipped)
 			}
 			st, err := traces.Summarize(&traces.Slice{Jobs: jobs})
 			if err != nil {
@@ -86,8 +90,10 @@ func TestRealSamplesHaveTheirPublishedStatistics(t *testing.T) {
 			}
 			slices.Sort(perJob)
 			rank := func(p int) int { return perJob[len(perJob)*p/100] }
-			if rank(50) != c.t50 || rank(90) != c.t90 || perJob[len(perJob)-1] > c.tmax || tasks > c.tasks || tasks < c.tasks*97/100 {
-				t.Errorf("tasks per job %d/%d/%d/%d, %d in all; want %d/%d/%d/%d, %d with those of jobs left out", rank(50), rank(90), rank(99),
+			if rank(50) != c.t50 || rank(90) != c.t90 || perJob[len(perJob)-1] > c.tmax || tasks > c.tasks ||
+				tasks < c.tasks*97/100 {
+				t.Errorf("tasks per job %d/%d/%d/%d, %d in all; want %d/%d/%d/%d, %d with those of jobs left out", rank(50),
+					rank(90), rank(99),
 					perJob[len(perJob)-1], tasks, c.t50, c.t90, c.t99, c.tmax, c.tasks)
 			}
 			if share := float64(ones) / float64(len(jobs)); share-c.ones > .01 || c.ones-share > .01 {

@@ -22,7 +22,8 @@ const (
 	columns  = required + 1
 )
 
-var names = [columns]string{"task_name", "instance_num", "job_name", "status", "start_time", "end_time", "plan_cpu", "plan_mem",
+var names = [columns]string{"task_name", "instance_num", "job_name", "status", "start_time", "end_time", "plan_cpu",
+	"plan_mem",
 	"mean_instance_duration"}
 
 // row is one task as written. Its bytes are valid until the next row.

@@ -24,7 +24,8 @@ const (
 	required = colBest // the columns before it are required
 )
 
-var names = []string{"job_id", "user", "num_gpu", "submit_time", "iterations", "model_name", "duration", "expect_time_list",
+var names = []string{"job_id", "user", "num_gpu", "submit_time", "iterations", "model_name", "duration",
+	"expect_time_list",
 	"expect_value_list", "best_effort"}
 
 // NewReader reads r to its end. The result is a stream over the jobs in order of submit; the file may have them in any

@@ -19,9 +19,9 @@ const (
 // sampled is the number of rows by which excel decides.
 const sampled = 200
 
-// excel returns a fault if the times of a file look like the days that Excel shows for cells without a date format, such as
-// 45321.4166666667: all of them are days of our time, some with a fraction, and the fractions are whole seconds. Seconds since an
-// origin are all of that only where a short trace begins half a day after it.
+// excel returns a fault if the times of a file look like the days that Excel shows for cells without a date format,
+// such as 45321.4166666667: all of them are days of our time, some with a fraction, and the fractions are whole
+// seconds. Seconds since an origin are all of that only where a short trace begins half a day after it.
 func excel(head []byte, at [columns]int, open func(io.Reader) (*traces.Table, error)) error {
 	if end := bytes.LastIndexAny(head, "\n\r"); len(head) == 1<<16 && end > 0 {
 		head = head[:end] // the last row may be cut
@@ -51,8 +51,11 @@ func excel(head []byte, at [columns]int, open func(io.Reader) (*traces.Table, er
 			fraction, precise = fraction || s.v%dayUnit != 0, precise || s.precise
 			least, most = min(least, s.v), max(most, s.v)
 			if first == nil {
-				first = t.Fault(at[col], fmt.Sprintf("seconds, or a date such as %s, which these days of Excel mean in its usual calendar; give the cells a date format, yyyy-mm-dd hh:mm:ss, "+
-					"before you save them as CSV (if they are seconds, count them from the first job)", s.date()))
+				first = t.Fault(at[col],
+					fmt.Sprintf(
+						"seconds, or a date such as %s, which these days of Excel mean in its usual calendar; give the cells a date "+
+							"format, yyyy-mm-dd hh:mm:ss, "+
+							"before you save them as CSV (if they are seconds, count them from the first job)", s.date()))
 			}
 		}
 	}

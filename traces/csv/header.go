@@ -15,8 +15,8 @@ import (
 // delimiters are what may stand between fields, in the order in which a header is tried.
 const delimiters = ",;\t|"
 
-// delimiter returns what stands between the fields of a header: that by which most of its names are known, else that which
-// makes most fields.
+// delimiter returns what stands between the fields of a header: that by which most of its names are known, else that
+// which makes most fields.
 func (o *Options) delimiter(header []byte) byte {
 	if o.Delimiter != 0 {
 		return o.Delimiter
@@ -73,10 +73,11 @@ func plains(names []string) []string {
 // plainNames are those by which a delimiter is recognised: columns whose names have no other meaning elsewhere.
 var plainNames = plains(names[:colName])
 
-// aliases are what people call some of the optional columns, without capitals and what stands between words. The first that
-// the file has is read, if it has no column of the format's name.
+// aliases are what people call some of the optional columns, without capitals and what stands between words. The first
+// that the file has is read, if it has no column of the format's name.
 var aliases = map[int][]string{
-	colName:  {"jobname", "scriptname", "script", "executable", "appname", "app", "applicationname", "application", "command"},
+	colName: {"jobname", "scriptname", "script", "executable", "appname", "app", "applicationname", "application",
+		"command"},
 	colGroup: {"groupname", "usergroup", "account", "project", "grouptag", "tag"},
 }
 
@@ -85,8 +86,8 @@ type header struct{ names, plain []string }
 
 func newHeader(names []string) *header { return &header{names, plains(names)} }
 
-// find returns the index of the column that is called name, or is but for capitals and what stands between words; -1 if there
-// is none. If there are several, others has their names. It passes over the columns in taken.
+// find returns the index of the column that is called name, or is but for capitals and what stands between words; -1 if
+// there is none. If there are several, others has their names. It passes over the columns in taken.
 func (h *header) find(name string, taken map[int]bool) (at int, others []string) {
 	if at = slices.Index(h.names, name); at >= 0 && !taken[at] {
 		return at, nil
@@ -104,8 +105,8 @@ func (h *header) find(name string, taken map[int]bool) (at int, others []string)
 	return at, nil
 }
 
-// place returns the index of the column of each name, -1 where the file has none. says is the fault in words if given names
-// one that the file does not have, or if two columns could be meant.
+// place returns the index of the column of each name, -1 where the file has none. says is the fault in words if given
+// names one that the file does not have, or if two columns could be meant.
 func (h *header) place(given map[string]string) (at [columns]int, says string) {
 	taken := map[int]bool{}
 	for i, name := range names {
@@ -117,13 +118,15 @@ func (h *header) place(given map[string]string) (at [columns]int, says string) {
 		col, others := h.find(file, nil)
 		switch {
 		case others != nil:
-			return at, fmt.Sprintf("columns: %s=%s can be %s; want its name as it stands there", name, file, quoted(others, " or "))
+			return at, fmt.Sprintf("columns: %s=%s can be %s; want its name as it stands there", name, file,
+				quoted(others, " or "))
 		case col < 0:
 			near := ""
 			if n := nearest.Name(file, h.some()); n != "" {
 				near = fmt.Sprintf("; did you mean %q?", n)
 			}
-			return at, fmt.Sprintf("columns: %s=%s names no column of the file, which has %s%s", name, file, quoted(h.names, ", "), near)
+			return at, fmt.Sprintf("columns: %s=%s names no column of the file, which has %s%s", name, file,
+				quoted(h.names, ", "), near)
 		}
 		at[i], taken[col] = col, true
 	}
@@ -139,7 +142,8 @@ func (h *header) place(given map[string]string) (at [columns]int, says string) {
 			col, others = h.find(alias, taken)
 		}
 		if others != nil {
-			return at, fmt.Sprintf("%s can be %s: say which with --columns %s=NAME (trace.columns)", name, quoted(others, " or "), name)
+			return at, fmt.Sprintf("%s can be %s: say which with --columns %s=NAME (trace.columns)", name,
+				quoted(others, " or "), name)
 		}
 		at[i] = col
 	}
@@ -157,7 +161,8 @@ func quoted(names []string, by string) string {
 		if i > 0 {
 			b.WriteString(by)
 		}
-		if n == "" || strings.ContainsFunc(n, func(r rune) bool { return !strconv.IsPrint(r) || strings.ContainsRune(` ,;|"`, r) }) {
+		if n == "" || strings.ContainsFunc(n,
+			func(r rune) bool { return !strconv.IsPrint(r) || strings.ContainsRune(` ,;|"`, r) }) {
 			n = strconv.Quote(n)
 		}
 		b.WriteString(n)
@@ -165,10 +170,12 @@ func quoted(names []string, by string) string {
 	return b.String()
 }
 
-// hints are parts of the names that people give to the required columns, without capitals and what stands between words, the
-// most telling first; those after = are whole names. They serve messages only: no column is read because of them.
+// hints are parts of the names that people give to the required columns, without capitals and what stands between
+// words, the most telling first; those after = are whole names. They serve messages only: no column is read because of
+// them.
 var hints = map[int][]string{
-	colSubmit:   {"submit", "submission", "arriv", "queuedat", "creat", "enqueue", "timestamp", "=queued", "=time", "=date"},
+	colSubmit: {"submit", "submission", "arriv", "queuedat", "creat", "enqueue", "timestamp", "=queued", "=time",
+		"=date"},
 	colDuration: {"durat", "elapsed", "runtime", "walltime", "runningtime", "servicetime", "=seconds", "=length"},
 	colGPU:      {"gpucount", "gpus", "=gpu", "ngpu", "accelerators", "=devices"},
 	colStart:    {"start", "begin", "began"},
@@ -252,8 +259,8 @@ func (h *header) lacks(at [columns]int) (lacks []string, proposal string) {
 	return lacks, proposal + ": use --columns " + arg + " (trace.columns)"
 }
 
-// Sniff returns how many of the columns that a file needs the header has that head, the first bytes of an unpacked file, begins
-// with. start_time and end_time together count as duration.
+// Sniff returns how many of the columns that a file needs the header has that head, the first bytes of an unpacked
+// file, begins with. start_time and end_time together count as duration.
 func Sniff(head []byte, o Options) int {
 	at, says := newHeader(headerOf(head, o)).place(o.Columns)
 	if says != "" {
@@ -268,13 +275,14 @@ func Sniff(head []byte, o Options) int {
 	return found
 }
 
-// Lacks says in words which columns the format needs and which of them a header of no known format has and lacks; "" if head
-// does not begin with a line of several fields.
+// Lacks says in words which columns the format needs and which of them a header of no known format has and lacks; "" if
+// head does not begin with a line of several fields.
 func Lacks(head []byte, o Options) string {
 	names := headerOf(head, o)
-	if len(names) < 2 || strings.HasPrefix(names[0], "{") || strings.HasPrefix(names[0], "[") || slices.ContainsFunc(names, func(h string) bool {
-		return len(h) > 40 || strings.ContainsFunc(h, func(r rune) bool { return !strconv.IsPrint(r) })
-	}) {
+	if len(names) < 2 || strings.HasPrefix(names[0], "{") || strings.HasPrefix(names[0], "[") ||
+		slices.ContainsFunc(names, func(h string) bool {
+			return len(h) > 40 || strings.ContainsFunc(h, func(r rune) bool { return !strconv.IsPrint(r) })
+		}) {
 		return ""
 	}
 	h := newHeader(names)

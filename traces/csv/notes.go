@@ -10,9 +10,13 @@ import (
 )
 
 // workerNames are what people call the column of how many workers, nodes or replicas a job has, as plain returns them.
-var workerNames = plains([]string{"worker_num", "workers", "num_workers", "worker", "num_worker", "worker_count", "n_workers", "gpu_workers", "replicas", "replica", "num_replica", "num_replicas", "replica_count", "replica_num",
-	"nodes", "num_node", "num_nodes", "node_num", "n_nodes", "nnodes", "node_count", "instances", "num_instance", "num_instances", "instance_num", "inst_num", "instance_count",
-	"tasks", "num_task", "num_tasks", "n_tasks", "task_num", "ntasks", "task_count", "pods", "num_pod", "num_pods", "pod_num", "pod_count", "parallelism", "completions", "gang_size", "processes", "num_processes", "num_ranks", "num_hosts", "hosts", "host_num",
+var workerNames = plains([]string{"worker_num", "workers", "num_workers", "worker", "num_worker", "worker_count",
+	"n_workers", "gpu_workers", "replicas", "replica", "num_replica", "num_replicas", "replica_count", "replica_num",
+	"nodes", "num_node", "num_nodes", "node_num", "n_nodes", "nnodes", "node_count", "instances", "num_instance",
+	"num_instances", "instance_num", "inst_num", "instance_count",
+	"tasks", "num_task", "num_tasks", "n_tasks", "task_num", "ntasks", "task_count", "pods", "num_pod", "num_pods",
+	"pod_num", "pod_count", "parallelism", "completions", "gang_size", "processes", "num_processes", "num_ranks",
+	"num_hosts", "hosts", "host_num",
 	"num_machines", "machines", "alloc_nodes", "req_nodes"})
 
 // notes counts what a file has that its user should look at, although it can be read.
@@ -80,8 +84,8 @@ func (n *notes) foreign(d *Reader, col int) {
 	}
 }
 
-// compare returns the run time of a row whose column of durations says work. If start and end of the job differ from that, and
-// work is the time from submit to end, it contains the wait: the run time is end less start.
+// compare returns the run time of a row whose column of durations says work. If start and end of the job differ from
+// that, and work is the time from submit to end, it contains the wait: the run time is end less start.
 func (n *notes) compare(d *Reader, work time.Duration) time.Duration {
 	if !n.check {
 		return work
@@ -123,21 +127,25 @@ func (d *Reader) Notes() []string {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	col := func(i int) string { return names[d.at[i]] }
 	if q := n.queued; q.n > 0 {
-		say("%s contains the wait in %s (first in line %d): their run time is %s less %s; --columns %s takes the column as it is", col(colDuration), rowsWord(q.n), q.line,
+		say("%s contains the wait in %s (first in line %d): their run time is %s less %s; --columns %s takes the column as "+
+			"it is", col(colDuration), rowsWord(q.n), q.line,
 			col(colEnd), col(colStart), argument(colDuration, col(colDuration)))
 	}
 	if q := n.differs; q.n > 0 {
-		say("%s is not %s less %s in %s (first in line %d); the column counts, and --columns %s takes the difference", col(colDuration), col(colEnd), col(colStart), rowsWord(q.n), q.line,
+		say("%s is not %s less %s in %s (first in line %d); the column counts, and --columns %s takes the difference",
+			col(colDuration), col(colEnd), col(colStart), rowsWord(q.n), q.line,
 			argument(colStart, col(colStart), colEnd, col(colEnd)))
 	}
 	for _, w := range n.workers {
 		if w.line > 0 {
-			say("column %s is not used (up to %d, above 1 first in line %d): if %s counts the GPUs of one worker, --columns %s multiplies by it", w.name, w.most, w.line, col(colGPU),
+			say("column %s is not used (up to %d, above 1 first in line %d): if %s counts the GPUs of one worker, --columns "+
+				"%s multiplies by it", w.name, w.most, w.line, col(colGPU),
 				argument(colWorkers, w.name))
 		}
 	}
 	if n.latin.n > 0 {
-		say("%s (first %s in line %d) are not UTF-8 and were read as Windows-1252, which holds Latin-1; save the file as CSV UTF-8 if that is not its code",
+		say("%s (first %s in line %d) are not UTF-8 and were read as Windows-1252, which holds Latin-1; save the file as "+
+			"CSV UTF-8 if that is not its code",
 			strings.Replace(rowsWord(n.latin.n), "row", "name", 1), n.latinCol, n.latin.line)
 	}
 	if n.short > 0 && n.short == n.jobs {

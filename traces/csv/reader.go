@@ -43,8 +43,10 @@ const (
 	columns
 )
 
-var names = [columns]string{"submit_time", "duration", "num_gpu", "job_id", "user", "vc", "gpu_type", "num_cpu", "mem_gb",
-	"estimate", "model", "iterations", "deadline", "priority", "min_gpu", "max_gpu", "status", "start_time", "end_time", "name", "group", "workers"}
+var names = [columns]string{"submit_time", "duration", "num_gpu", "job_id", "user", "vc", "gpu_type", "num_cpu",
+	"mem_gb",
+	"estimate", "model", "iterations", "deadline", "priority", "min_gpu", "max_gpu", "status", "start_time", "end_time",
+	"name", "group", "workers"}
 
 // Columns returns the names of the columns that the format knows.
 func Columns() []string { return slices.Clone(names[:]) }
@@ -57,11 +59,11 @@ type Options struct {
 	Unsorted bool
 	// Delimiter is what stands between fields; 0 = what the header shows: a comma, a semicolon, a tab or a vertical bar.
 	Delimiter byte
-	// Columns maps names of the format to those of the file, where they differ by more than capitals and what stands between
-	// words.
+	// Columns maps names of the format to those of the file, where they differ by more than capitals and what stands
+	// between words.
 	Columns map[string]string
-	// WholeJobs says that num_gpu is that of the whole job, whatever columns of workers or nodes the file has, so that none is
-	// noted.
+	// WholeJobs says that num_gpu is that of the whole job, whatever columns of workers or nodes the file has, so that
+	// none is noted.
 	WholeJobs bool
 }
 
@@ -103,7 +105,9 @@ var _ traces.Stream = (*Reader)(nil)
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
 	open := func(r io.Reader) (*traces.Table, error) {
-		return traces.OpenTable(r, file, traces.TableOptions{Text: true, Delimiter: func(header []byte) (byte, bool) { return o.delimiter(header), false }, Header: strings.Join(names[:colID], ", ")})
+		return traces.OpenTable(r, file,
+			traces.TableOptions{Text: true, Delimiter: func(header []byte) (byte, bool) { return o.delimiter(header), false },
+				Header: strings.Join(names[:colID], ", ")})
 	}
 	head, _ := b.Peek(1 << 16) // an error comes again
 	t, err := open(b)

@@ -25,11 +25,13 @@ func read(tb testing.TB, text string, o Options) ([]traces.Job, error) {
 
 func wantJobs() []traces.Job {
 	return []traces.Job{
-		{ID: "a", User: "alice", VC: "main", Model: "resnet50", Work: 66 * time.Second, Estimate: 100 * time.Second, GPUs: 1, GPUMilli: 1000,
+		{ID: "a", User: "alice", VC: "main", Model: "resnet50", Work: 66 * time.Second, Estimate: 100 * time.Second, GPUs: 1,
+			GPUMilli: 1000,
 			CPUMilli: 4000, MemBytes: 16 << 30, Iterations: 1000},
 		{ID: "b", User: "bob", VC: "main", Submit: 250 * time.Millisecond, Work: 10 * time.Second, GPUs: 1, GPUMilli: 500,
 			GPUTypes: []string{"V100", "A100"}, CPUMilli: 500, MemBytes: 1 << 29, Deadline: time.Hour, Priority: -2},
-		{ID: "2", Model: `odd "name"`, Submit: 1000 * time.Second, GPUs: 8, GPUMilli: 1000, GPUTypes: []string{"A100"}, Priority: 7},
+		{ID: "2", Model: `odd "name"`, Submit: 1000 * time.Second, GPUs: 8, GPUMilli: 1000, GPUTypes: []string{"A100"},
+			Priority: 7},
 	}
 }
 
@@ -39,8 +41,9 @@ func TestReadsEveryColumn(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(b)
-	for name, in := range map[string]string{"as it is": text, "CR LF": strings.ReplaceAll(text, "\n", "\r\n"), "byte order mark": "\ufeff" + text,
-		"empty lines": strings.ReplaceAll(text, "\n", "\n\n"), "no end of line": strings.TrimSuffix(text, "\n")} {
+	for name, in := range map[string]string{"as it is": text, "CR LF": strings.ReplaceAll(text, "\n", "\r\n"),
+		"byte order mark": "\ufeff" + text,
+		"empty lines":     strings.ReplaceAll(text, "\n", "\n\n"), "no end of line": strings.TrimSuffix(text, "\n")} {
 		got, err := read(t, in, Options{})
 		if err != nil || !reflect.DeepEqual(got, wantJobs()) {
 			t.Errorf("%s: %v\n%+v\nwant\n%+v", name, err, got, wantJobs())
@@ -87,7 +90,8 @@ func TestNamesAndGroupsOfJobs(t *testing.T) {
 				t.Errorf("%s, job %d: name %q, group %q; want %q and %q", c.header, i, j.Name, j.Group, name, group)
 			}
 		}
-		if unsafe.StringData(jobs[0].Name) != unsafe.StringData(jobs[1].Name) || unsafe.StringData(jobs[0].Group) != unsafe.StringData(jobs[1].Group) {
+		if unsafe.StringData(jobs[0].Name) != unsafe.StringData(jobs[1].Name) ||
+			unsafe.StringData(jobs[0].Group) != unsafe.StringData(jobs[1].Group) {
 			t.Errorf("%s: jobs do not share their names", c.header)
 		}
 		if name, group := d.Named(); name != (c.name != "") || group != (c.group != "") {
@@ -117,7 +121,8 @@ func TestOtherColumnsAreLabels(t *testing.T) {
 		if err := d.Next(&j); err != nil {
 			t.Fatal(err)
 		}
-		if got := d.Label(0) + "/" + d.Label(1) + "/" + d.Label(2); got != want.labels || j.Status != want.status || d.Line() != want.line {
+		if got := d.Label(0) + "/" + d.Label(1) + "/" + d.Label(2); got != want.labels || j.Status != want.status ||
+			d.Line() != want.line {
 			t.Errorf("labels %q, status %v, line %d; want %+v", got, j.Status, d.Line(), want)
 		}
 	}
@@ -130,37 +135,48 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	const head = "submit_time,duration,num_gpu,gpu_type,num_cpu,mem_gb,estimate,iterations,deadline,priority,min_gpu,max_gpu\n"
 	row := func(cells string) string { return head + "0,1,2,,,,,,,,,\n" + cells + "\n" }
 	for name, c := range map[string]struct{ text, want string }{
-		"empty file":            {"", `t.csv:1: got "", want a header with submit_time, duration, num_gpu`},
-		"all columns missing":   {"a,b\n1,2\n", `t.csv:1: no columns submit_time, duration (or start_time and end_time), num_gpu: use --columns submit_time=NAME,duration=NAME,num_gpu=NAME (trace.columns); the file has a, b`},
-		"two columns missing":   {"job_id,duration\n1,2\n", `t.csv:1: no columns submit_time, num_gpu: use --columns submit_time=NAME,num_gpu=NAME (trace.columns); the file has job_id, duration`},
-		"a column twice":        {"submit_time,duration,num_gpu,duration\n", `t.csv:1: duration: got "duration", want each column once in the header`},
-		"too few fields":        {row("1,1"), `t.csv:3: got "2 fields", want 12, as in the header`},
-		"too many fields":       {row("1,1,1,,,,,,,,,,"), `t.csv:3: got "13 fields", want 12, as in the header`},
-		"negative submit":       {row("-1,1,1,,,,,,,,,"), `t.csv:3: submit_time: got "-1", want seconds, 0 or more`},
-		"submit NaN":            {row("NaN,1,1,,,,,,,,,"), `t.csv:3: submit_time: got "NaN", want seconds`},
-		"no submit":             {row(",1,1,,,,,,,,,"), `t.csv:3: submit_time: got "", want seconds`},
-		"duration in words":     {row("1,an hour,1,,,,,,,,,"), `t.csv:3: duration: got "an hour", want seconds, 0 or more and below 292 years, or as in 1h30m, 01:30:00 or 1-12:00:00`},
-		"negative duration":     {row("1,-0.5,1,,,,,,,,,"), `t.csv:3: duration: got "-0.5", want seconds, 0 or more`},
-		"duration of an age":    {row("1,1e11,1,,,,,,,,,"), `t.csv:3: duration: got "1e11", want seconds, 0 or more and below 292 years`},
-		"fraction of several":   {row("1,1,1.5,,,,,,,,,"), `t.csv:3: num_gpu: got "1.5", want a whole number of GPUs, or a share of one GPU in thousandths`},
-		"finer than 1/1000":     {row("1,1,0.0004,,,,,,,,,"), `t.csv:3: num_gpu: got "0.0004"`},
-		"negative GPUs":         {row("1,1,-1,,,,,,,,,"), `t.csv:3: num_gpu: got "-1"`},
-		"absurd GPUs":           {row("1,1,1e12,,,,,,,,,"), `t.csv:3: num_gpu: got "1e12"`},
-		"empty alternative":     {row("1,1,1,A||B,,,,,,,,"), `t.csv:3: gpu_type: got "A||B", want names joined by |`},
-		"cores in words":        {row("1,1,1,,many,,,,,,,"), `t.csv:3: num_cpu: got "many"`},
-		"negative memory":       {row("1,1,1,,,-1,,,,,,"), `t.csv:3: mem_gb: got "-1"`},
-		"absurd memory":         {row("1,1,1,,,9e9,,,,,,"), `t.csv:3: mem_gb: got "9e9"`},
-		"estimate inf":          {row("1,1,1,,,,inf,,,,,"), `t.csv:3: estimate: got "inf", want seconds`},
-		"half an iteration":     {row("1,1,1,,,,,0.5,,,,"), `t.csv:3: iterations: got "0.5", want a whole number`},
-		"deadline in words":     {row("1,1,1,,,,,,soon,,,"), `t.csv:3: deadline: got "soon", want seconds, 0 or more and below 292 years, or nothing where it is not given`},
-		"half a priority":       {row("1,1,1,,,,,,,1.5,,"), `t.csv:3: priority: got "1.5", want a whole number`},
-		"minimum above":         {row("1,1,1,,,,,,,,2,"), `t.csv:3: min_gpu: got "2", want at most num_gpu`},
-		"maximum below":         {row("1,1,2,,,,,,,,,1"), `t.csv:3: max_gpu: got "1", want at least num_gpu`},
-		"backwards":             {head + "5.5,1,2,,,,,,,,,\n4,1,1,,,,,,,,,\n", `t.csv:3: submit_time: got "4", want 5.5 or later, as in the row before (rows must be in order of submit_time; --sort puts them in order)`},
-		"quote inside":          {row(`1,1,1,a"b",,,,,,,,`), `t.csv:3: got "a\"b\"", want quotes around the whole field`},
-		"text behind a quote":   {row(`1,1,1,"a"b,,,,,,,,`), `t.csv:3: got "b,,,,,,,,", want a comma or the end of the line after a closing quote`},
-		"quote never closed":    {row("1,1,1,\"a\n\n"), `got "the end of the file", want a closing quote for the one opened in line 3`},
-		"quote over everything": {row("1,1,1,\"" + strings.Repeat("a\n", traces.MaxLine)), `want a row of at most 1048576 bytes (a quote opened in line 3 is not closed)`},
+		"empty file": {"", `t.csv:1: got "", want a header with submit_time, duration, num_gpu`},
+		"all columns missing": {"a,b\n1,2\n",
+			`t.csv:1: no columns submit_time, duration (or start_time and end_time), num_gpu: use --columns submit_time=NAME,duration=NAME,num_gpu=NAME (trace.columns); the file has a, b`},
+		"two columns missing": {"job_id,duration\n1,2\n",
+			`t.csv:1: no columns submit_time, num_gpu: use --columns submit_time=NAME,num_gpu=NAME (trace.columns); the file has job_id, duration`},
+		"a column twice": {"submit_time,duration,num_gpu,duration\n",
+			`t.csv:1: duration: got "duration", want each column once in the header`},
+		"too few fields":  {row("1,1"), `t.csv:3: got "2 fields", want 12, as in the header`},
+		"too many fields": {row("1,1,1,,,,,,,,,,"), `t.csv:3: got "13 fields", want 12, as in the header`},
+		"negative submit": {row("-1,1,1,,,,,,,,,"), `t.csv:3: submit_time: got "-1", want seconds, 0 or more`},
+		"submit NaN":      {row("NaN,1,1,,,,,,,,,"), `t.csv:3: submit_time: got "NaN", want seconds`},
+		"no submit":       {row(",1,1,,,,,,,,,"), `t.csv:3: submit_time: got "", want seconds`},
+		"duration in words": {row("1,an hour,1,,,,,,,,,"),
+			`t.csv:3: duration: got "an hour", want seconds, 0 or more and below 292 years, or as in 1h30m, 01:30:00 or 1-12:00:00`},
+		"negative duration": {row("1,-0.5,1,,,,,,,,,"), `t.csv:3: duration: got "-0.5", want seconds, 0 or more`},
+		"duration of an age": {row("1,1e11,1,,,,,,,,,"),
+			`t.csv:3: duration: got "1e11", want seconds, 0 or more and below 292 years`},
+		"fraction of several": {row("1,1,1.5,,,,,,,,,"),
+			`t.csv:3: num_gpu: got "1.5", want a whole number of GPUs, or a share of one GPU in thousandths`},
+		"finer than 1/1000": {row("1,1,0.0004,,,,,,,,,"), `t.csv:3: num_gpu: got "0.0004"`},
+		"negative GPUs":     {row("1,1,-1,,,,,,,,,"), `t.csv:3: num_gpu: got "-1"`},
+		"absurd GPUs":       {row("1,1,1e12,,,,,,,,,"), `t.csv:3: num_gpu: got "1e12"`},
+		"empty alternative": {row("1,1,1,A||B,,,,,,,,"), `t.csv:3: gpu_type: got "A||B", want names joined by |`},
+		"cores in words":    {row("1,1,1,,many,,,,,,,"), `t.csv:3: num_cpu: got "many"`},
+		"negative memory":   {row("1,1,1,,,-1,,,,,,"), `t.csv:3: mem_gb: got "-1"`},
+		"absurd memory":     {row("1,1,1,,,9e9,,,,,,"), `t.csv:3: mem_gb: got "9e9"`},
+		"estimate inf":      {row("1,1,1,,,,inf,,,,,"), `t.csv:3: estimate: got "inf", want seconds`},
+		"half an iteration": {row("1,1,1,,,,,0.5,,,,"), `t.csv:3: iterations: got "0.5", want a whole number`},
+		"deadline in words": {row("1,1,1,,,,,,soon,,,"),
+			`t.csv:3: deadline: got "soon", want seconds, 0 or more and below 292 years, or nothing where it is not given`},
+		"half a priority": {row("1,1,1,,,,,,,1.5,,"), `t.csv:3: priority: got "1.5", want a whole number`},
+		"minimum above":   {row("1,1,1,,,,,,,,2,"), `t.csv:3: min_gpu: got "2", want at most num_gpu`},
+		"maximum below":   {row("1,1,2,,,,,,,,,1"), `t.csv:3: max_gpu: got "1", want at least num_gpu`},
+		"backwards": {head + "5.5,1,2,,,,,,,,,\n4,1,1,,,,,,,,,\n",
+			`t.csv:3: submit_time: got "4", want 5.5 or later, as in the row before (rows must be in order of submit_time; --sort puts them in order)`},
+		"quote inside": {row(`1,1,1,a"b",,,,,,,,`), `t.csv:3: got "a\"b\"", want quotes around the whole field`},
+		"text behind a quote": {row(`1,1,1,"a"b,,,,,,,,`),
+			`t.csv:3: got "b,,,,,,,,", want a comma or the end of the line after a closing quote`},
+		"quote never closed": {row("1,1,1,\"a\n\n"),
+			`got "the end of the file", want a closing quote for the one opened in line 3`},
+		"quote over everything": {row("1,1,1,\"" + strings.Repeat("a\n", traces.MaxLine)),
+			`want a row of at most 1048576 bytes (a quote opened in line 3 is not closed)`},
 	} {
 		_, err := read(t, c.text, Options{})
 		var re *traces.RowError
@@ -174,8 +190,10 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 func TestPositionsAreNoIDsOfOthers(t *testing.T) {
 	const head = "submit_time,duration,num_gpu,job_id\n"
 	for name, c := range map[string]struct{ rows, want string }{
-		"a given one first":     {"0,1,1,1\n0,1,1,\n", `t.csv:3: job_id: got "", want an id (a row without one is called by its position, 1, and an earlier row has that id)`},
-		"a position first":      {"0,1,1,\n0,1,1,x\n0,1,1,0\n", `t.csv:4: job_id: got "0", want an id of its own (an earlier row has this one, or has none and is called by its position)`},
+		"a given one first": {"0,1,1,1\n0,1,1,\n",
+			`t.csv:3: job_id: got "", want an id (a row without one is called by its position, 1, and an earlier row has that id)`},
+		"a position first": {"0,1,1,\n0,1,1,x\n0,1,1,0\n",
+			`t.csv:4: job_id: got "0", want an id of its own (an earlier row has this one, or has none and is called by its position)`},
 		"two of the same":       {"0,1,1,x\n0,1,1,x\n", `t.csv:3: job_id: got "x", want an id of its own`},
 		"no row with its own":   {"0,1,1,\n0,1,1,\n", ""},
 		"some with other words": {"0,1,1,a\n0,1,1,\n0,1,1,01\n", ""},
@@ -223,7 +241,8 @@ func TestUnsortedRowsComeAsTheyStand(t *testing.T) {
 }
 
 func TestSharesAndWholeNumbersOfGPUs(t *testing.T) {
-	for cell, want := range map[string][2]int{"1": {1, 1000}, "1.0": {1, 1000}, "8.000": {8, 1000}, "0.001": {1, 1}, "0.999": {1, 999}, "5e-1": {1, 500}, "0": {0, 1000}, " 2 ": {2, 1000}} {
+	for cell, want := range map[string][2]int{"1": {1, 1000}, "1.0": {1, 1000}, "8.000": {8, 1000}, "0.001": {1, 1},
+		"0.999": {1, 999}, "5e-1": {1, 500}, "0": {0, 1000}, " 2 ": {2, 1000}} {
 		jobs, err := read(t, "submit_time,duration,num_gpu\n0,1,"+cell+"\n", Options{})
 		if err != nil || jobs[0].GPUs != want[0] || jobs[0].GPUMilli != want[1] {
 			t.Errorf("num_gpu %q: %v, %+v; want %v", cell, err, jobs, want)
@@ -253,12 +272,15 @@ func TestReadingARowAllocatesItsIDAlone(t *testing.T) {
 
 func TestIDsStandOnce(t *testing.T) {
 	for _, ids := range [][]string{{"a", "b", "a"}, {"7", "8", "7"}, {"", "x", "x"}} {
-		_, err := read(t, "job_id,submit_time,duration,num_gpu\n"+ids[0]+",0,1,1\n"+ids[1]+",1,1,1\n"+ids[2]+",2,1,1\n", Options{})
-		if err == nil || err.Error() != fmt.Sprintf(`t.csv:4: job_id: got %q, want an id of its own (an earlier row has this one)`, ids[2]) {
+		_, err := read(t, "job_id,submit_time,duration,num_gpu\n"+ids[0]+",0,1,1\n"+ids[1]+",1,1,1\n"+ids[2]+",2,1,1\n",
+			Options{})
+		if err == nil || err.Error() !=
+			fmt.Sprintf(`t.csv:4: job_id: got %q, want an id of its own (an earlier row has this one)`, ids[2]) {
 			t.Errorf("%q: %v", ids, err)
 		}
 	}
-	if _, err := read(t, "job_id,submit_time,duration,num_gpu\n,0,1,1\n,1,1,1\n07,1,1,1\n7,1,1,1\n", Options{}); err != nil {
+	if _, err := read(t, "job_id,submit_time,duration,num_gpu\n,0,1,1\n,1,1,1\n07,1,1,1\n7,1,1,1\n", Options{}); err !=
+		nil {
 		t.Error(err)
 	}
 }
@@ -301,7 +323,8 @@ func FuzzReader(f *testing.F) {
 			for i := range d.Labels() {
 				d.Label(i)
 			}
-			if j.Submit < 0 || j.Work < 0 || j.GPUs < 0 || j.GPUMilli < 1 || j.GPUMilli > 1000 || j.ID == "" || !unsorted && len(jobs) > 0 && j.Submit < jobs[len(jobs)-1].Submit {
+			if j.Submit < 0 || j.Work < 0 || j.GPUs < 0 || j.GPUMilli < 1 || j.GPUMilli > 1000 || j.ID == "" ||
+				!unsorted && len(jobs) > 0 && j.Submit < jobs[len(jobs)-1].Submit {
 				t.Fatalf("%+v", j)
 			}
 			jobs = append(jobs, j)

@@ -2,8 +2,8 @@ package csv
 
 import "unicode/utf8"
 
-// upper are the characters of Windows-1252 from 0x80 to 0x9f; the others are those of Latin-1. The five that it does not have
-// stand for themselves.
+// upper are the characters of Windows-1252 from 0x80 to 0x9f; the others are those of Latin-1. The five that it does
+// not have stand for themselves.
 var upper = [32]rune{'€', 0x81, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', 0x8d, 'Ž', 0x8f,
 	0x90, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', 0x9d, 'ž', 'Ÿ'}
 

@@ -7,7 +7,8 @@ import (
 	"clustergym/traces"
 )
 
-// clock is what the times of a file are. All of them must be of one kind, because times of two kinds cannot be compared.
+// clock is what the times of a file are. All of them must be of one kind, because times of two kinds cannot be
+// compared.
 type clock uint8
 
 const (
@@ -17,8 +18,8 @@ const (
 	zoned                // dates with a zone
 )
 
-// isUnix reports whether the first submit is taken for a unix time, of 2001-09-09 to 2096-10-01: it is 31 to 126 years after an
-// origin.
+// isUnix reports whether the first submit is taken for a unix time, of 2001-09-09 to 2096-10-01: it is 31 to 126 years
+// after an origin.
 func isUnix(first time.Duration) bool { return first >= 1e9*time.Second && first < 4e9*time.Second }
 
 // time reads a time: seconds, or the time since 1970 of a date. want says what would be right in a file of numbers.
@@ -66,14 +67,15 @@ func dayOrMonth(b []byte) bool {
 	return false
 }
 
-// fine returns the unit of a unix time that is finer than seconds, "" if b is none. Programs write such a time as 1706608800000,
-// 1706608800000.0 or 1.7066088e+12.
+// fine returns the unit of a unix time that is finer than seconds, "" if b is none. Programs write such a time as
+// 1706608800000, 1706608800000.0 or 1.7066088e+12.
 func fine(b []byte) string {
 	v, _, err := traces.Decimal(string(b), 0)
 	for _, u := range [...]struct {
 		per  int64
 		says string
-	}{{1e3, "milliseconds: divide it by 1000"}, {1e6, "microseconds: divide it by 1e6"}, {1e9, "nanoseconds: divide it by 1e9"}} {
+	}{{1e3, "milliseconds: divide it by 1000"}, {1e6, "microseconds: divide it by 1e6"},
+		{1e9, "nanoseconds: divide it by 1e9"}} {
 		if err == nil && v/u.per >= 1e9 && v/u.per < 4e9 {
 			return u.says
 		}
@@ -158,8 +160,8 @@ func (d *Reader) deadline() time.Duration {
 	return t
 }
 
-// Rebase counts the submits and deadlines of jobs, which an Unsorted reader gave and which are now in order of submit, from the
-// first submit if the file has dates or unix times.
+// Rebase counts the submits and deadlines of jobs, which an Unsorted reader gave and which are now in order of submit,
+// from the first submit if the file has dates or unix times.
 func (d *Reader) Rebase(jobs []traces.Job) {
 	if len(jobs) == 0 || d.clock < dated && !isUnix(jobs[0].Submit) {
 		return

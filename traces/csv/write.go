@@ -14,16 +14,16 @@ import (
 // Write is WriteNamed for a stream of which nothing is known: its jobs may have names and groups.
 func Write(w io.Writer, s traces.Stream) (n int, err error) { return WriteNamed(w, s, true, true) }
 
-// WriteNamed reads s to its end, writes it in the native format with every column, and returns how many jobs it wrote. name and
-// group say whether jobs of s can have a name and a group; a job that has one all the same is an error. The column of either is
-// written only if jobs have it: WriteNamed looks for it in the first 65,536 jobs, and if there are more, it takes name and
-// group for it.
+// WriteNamed reads s to its end, writes it in the native format with every column, and returns how many jobs it wrote.
+// name and group say whether jobs of s can have a name and a group; a job that has one all the same is an error. The
+// column of either is written only if jobs have it: WriteNamed looks for it in the first 65,536 jobs, and if there are
+// more, it takes name and group for it.
 //
-// Reading the file gives equal jobs, with three exceptions: the ID of a job without one becomes its position, the format has no
-// batch sizes, SLOs, profiles and task graphs, and if the first job is submitted 1e9 to 4e9 s (31 to 126 years) after the
-// origin, submits are taken for unix times and counted from it. A job that the format cannot express (a share of several
-// GPUs, a GPU type with | in its name, a negative time, an elastic range that does not contain its GPUs) is an error
-// that names the job. Errors of s and w are returned unchanged.
+// Reading the file gives equal jobs, with three exceptions: the ID of a job without one becomes its position, the
+// format has no batch sizes, SLOs, profiles and task graphs, and if the first job is submitted 1e9 to 4e9 s (31 to 126
+// years) after the origin, submits are taken for unix times and counted from it. A job that the format cannot express
+// (a share of several GPUs, a GPU type with | in its name, a negative time, an elastic range that does not contain its
+// GPUs) is an error that names the job. Errors of s and w are returned unchanged.
 func WriteNamed(w io.Writer, s traces.Stream, name, group bool) (n int, err error) {
 	t := &table{w: bufio.NewWriterSize(w, 1<<16), mayName: name, mayGroup: group}
 	var j traces.Job
@@ -174,13 +174,16 @@ func (t *table) flush() error {
 func check(j *traces.Job) error {
 	switch {
 	case j.Submit < 0 || j.Work < 0 || j.Estimate < 0 || j.Deadline < 0:
-		return fmt.Errorf("times must be 0 or more (submit %v, work %v, estimate %v, deadline %v)", j.Submit, j.Work, j.Estimate, j.Deadline)
-	case j.GPUs < 0 || j.GPUs > traces.MaxGPUs || j.GPUMilli != 1000 && (j.GPUs != 1 || j.GPUMilli < 1 || j.GPUMilli > 999):
+		return fmt.Errorf("times must be 0 or more (submit %v, work %v, estimate %v, deadline %v)", j.Submit, j.Work,
+			j.Estimate, j.Deadline)
+	case j.GPUs < 0 || j.GPUs > traces.MaxGPUs || j.GPUMilli != 1000 &&
+		(j.GPUs != 1 || j.GPUMilli < 1 || j.GPUMilli > 999):
 		return fmt.Errorf("%d GPUs at %d thousandths each: the format holds whole GPUs or a share of one", j.GPUs, j.GPUMilli)
 	case j.MinGPUs < 0 || j.MinGPUs > j.GPUs || j.MaxGPUs != 0 && j.MaxGPUs < j.GPUs || j.MaxGPUs > traces.MaxGPUs:
 		return fmt.Errorf("elastic range %d to %d: must hold the %d GPUs asked for", j.MinGPUs, j.MaxGPUs, j.GPUs)
 	case j.CPUMilli < 0 || j.MemBytes < 0 || j.MemBytes>>30 > 9e8 || j.Iterations < 0:
-		return fmt.Errorf("negative or too large: cores %d/1000, memory %d bytes, iterations %d", j.CPUMilli, j.MemBytes, j.Iterations)
+		return fmt.Errorf("negative or too large: cores %d/1000, memory %d bytes, iterations %d", j.CPUMilli, j.MemBytes,
+			j.Iterations)
 	}
 	for _, t := range j.GPUTypes {
 		if t == "" || strings.Contains(t, "|") {

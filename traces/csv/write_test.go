@@ -26,10 +26,12 @@ func TestWritingAndReadingGivesEqualJobs(t *testing.T) {
 	})
 	job := rapid.Custom(func(t *rapid.T) traces.Job {
 		j := traces.Job{
-			ID: word.Draw(t, "id"), Submit: times.Draw(t, "submit"), Work: times.Draw(t, "work"), Estimate: times.Draw(t, "estimate"),
+			ID: word.Draw(t,
+				"id"), Submit: times.Draw(t, "submit"), Work: times.Draw(t, "work"), Estimate: times.Draw(t, "estimate"),
 			Deadline: times.Draw(t, "deadline"), GPUMilli: 1000, GPUs: rapid.IntRange(0, 4096).Draw(t, "gpus"),
 			CPUMilli: rapid.Int64Range(0, math.MaxInt64).Draw(t, "cpu"), MemBytes: rapid.Int64Range(0, 9e8<<30).Draw(t, "mem"),
-			Iterations: rapid.Int64Range(0, math.MaxInt64).Draw(t, "iterations"), Priority: rapid.IntRange(-math.MaxInt64, math.MaxInt64).Draw(t, "priority"),
+			Iterations: rapid.Int64Range(0,
+				math.MaxInt64).Draw(t, "iterations"), Priority: rapid.IntRange(-math.MaxInt64, math.MaxInt64).Draw(t, "priority"),
 			Status: traces.Status(rapid.IntRange(0, 3).Draw(t, "status")),
 		}
 		if rapid.Bool().Draw(t, "shared") {
@@ -88,7 +90,8 @@ func TestWrittenFileByHand(t *testing.T) {
 
 // The columns of names and groups are there if jobs have them; what comes before them does not change.
 func TestNamesAndGroupsAreWrittenWhereJobsHaveThem(t *testing.T) {
-	const head, row = "submit_time,duration,num_gpu,job_id,user,vc,gpu_type,num_cpu,mem_gb,estimate,model,iterations,deadline,priority,min_gpu,max_gpu,status", "0,1,1,%d,ann,,,,,,,,,,,,"
+	const head,
+		row = "submit_time,duration,num_gpu,job_id,user,vc,gpu_type,num_cpu,mem_gb,estimate,model,iterations,deadline,priority,min_gpu,max_gpu,status", "0,1,1,%d,ann,,,,,,,,,,,,"
 	plain := traces.Job{User: "ann", Work: time.Second, GPUs: 1, GPUMilli: 1000}
 	with := func(name, group string) traces.Job {
 		j := plain
@@ -104,7 +107,8 @@ func TestNamesAndGroupsAreWrittenWhereJobsHaveThem(t *testing.T) {
 		{"neither", []traces.Job{plain, plain}, "", []string{"", ""}},
 		{"a name late", []traces.Job{plain, with("a,b", ""), plain}, ",name", []string{",", `,"a,b"`, ","}},
 		{"a group", []traces.Job{with("", "lab"), plain}, ",group", []string{",lab", ","}},
-		{"one after the other", []traces.Job{plain, with("", "lab"), with("train.sh", ""), with("train.sh", "lab")}, ",name,group", []string{",,", ",,lab", ",train.sh,", ",train.sh,lab"}},
+		{"one after the other", []traces.Job{plain, with("", "lab"), with("train.sh", ""), with("train.sh", "lab")},
+			",name,group", []string{",,", ",,lab", ",train.sh,", ",train.sh,lab"}},
 	} {
 		want := head + c.head + "\n"
 		for i := range c.jobs {
@@ -135,7 +139,8 @@ func TestNamesMayComeAfterManyJobs(t *testing.T) {
 	}
 	header := func(text string) string {
 		head, _, _ := strings.Cut(text, "\n")
-		return strings.TrimPrefix(head, "submit_time,duration,num_gpu,job_id,user,vc,gpu_type,num_cpu,mem_gb,estimate,model,iterations,deadline,priority,min_gpu,max_gpu,status")
+		return strings.TrimPrefix(head,
+			"submit_time,duration,num_gpu,job_id,user,vc,gpu_type,num_cpu,mem_gb,estimate,model,iterations,deadline,priority,min_gpu,max_gpu,status")
 	}
 	if text, n, err := write(false, false); err != nil || n != len(jobs) || header(text) != "" {
 		t.Errorf("without: %d jobs, header %q, %v", n, header(text), err)
@@ -150,11 +155,13 @@ func TestNamesMayComeAfterManyJobs(t *testing.T) {
 			t.Errorf("reading gives other jobs: %v", err)
 		}
 	}
-	if _, n, err := write(false, true); n != ahead+1 || err == nil || err.Error() != fmt.Sprintf(`csv: job %d ("%d"): name "late": a file without names was wanted`, ahead+1, ahead+1) {
+	if _, n, err := write(false, true); n != ahead+1 || err == nil ||
+		err.Error() != fmt.Sprintf(`csv: job %d ("%d"): name "late": a file without names was wanted`, ahead+1, ahead+1) {
 		t.Errorf("%d, %v", n, err)
 	}
 	jobs[ahead+1].Name, jobs[2].Group = "", "lab"
-	if _, n, err := write(true, false); n != 2 || err == nil || err.Error() != `csv: job 2 ("2"): group "lab": a file without groups was wanted` {
+	if _, n, err := write(true, false); n != 2 || err == nil ||
+		err.Error() != `csv: job 2 ("2"): group "lab": a file without groups was wanted` {
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -213,7 +220,8 @@ func (b broken) Write([]byte) (int, error) { return 0, b.err }
 func BenchmarkWrite(b *testing.B) {
 	jobs := make([]traces.Job, 10000)
 	for i := range jobs {
-		jobs[i] = traces.Job{ID: "job", User: "alice", Submit: time.Duration(i) * time.Second, Work: time.Minute, GPUs: 4, GPUMilli: 1000, MemBytes: 5e9}
+		jobs[i] = traces.Job{ID: "job", User: "alice", Submit: time.Duration(i) * time.Second, Work: time.Minute, GPUs: 4,
+			GPUMilli: 1000, MemBytes: 5e9}
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -30,8 +30,10 @@ func TestWorkIsIterationsTimesTheirTimeOverTheGPUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []traces.Job{
-		{ID: "5", Model: "BERT", Group: "1", Submit: 10 * time.Second, GPUs: 1, GPUMilli: 1000, Iterations: 50, Work: 100 * time.Second, Profile: Profile("BERT")},
-		{ID: "7", Model: "VGG", Group: "3", Submit: 60500 * time.Millisecond, GPUs: 4, GPUMilli: 1000, Iterations: 1000, Work: 5 * time.Second, Profile: Profile("VGG")},
+		{ID: "5", Model: "BERT", Group: "1", Submit: 10 * time.Second, GPUs: 1, GPUMilli: 1000, Iterations: 50,
+			Work: 100 * time.Second, Profile: Profile("BERT")},
+		{ID: "7", Model: "VGG", Group: "3", Submit: 60500 * time.Millisecond, GPUs: 4, GPUMilli: 1000, Iterations: 1000,
+			Work: 5 * time.Second, Profile: Profile("VGG")},
 	}
 	if !reflect.DeepEqual(jobs, want) {
 		t.Errorf("got %+v", jobs)
@@ -55,7 +57,8 @@ func TestJobsHaveGroupsWhereTheFileHasThem(t *testing.T) {
 		if err != nil || len(jobs) != 3 {
 			t.Fatalf("%v, %d jobs", err, len(jobs))
 		}
-		if got := jobs[0].Group + "," + jobs[1].Group + "," + jobs[2].Group; got != c.groups || unsafe.StringData(jobs[0].Group) != unsafe.StringData(jobs[2].Group) {
+		if got := jobs[0].Group + "," + jobs[1].Group + "," + jobs[2].Group; got != c.groups ||
+			unsafe.StringData(jobs[0].Group) != unsafe.StringData(jobs[2].Group) {
 			t.Errorf("groups %s, want %s, of one string each", got, c.groups)
 		}
 		if name, group := r.Named(); name || group != (c.groups != ",,") {
@@ -68,7 +71,8 @@ func TestBadRowsAreNamed(t *testing.T) {
 	const header = "job,arrival,gpus,model,iterations,time_per_iteration\n"
 	for _, c := range []struct{ row, want string }{
 		{"1,0,0,VGG,5,1", "gpus"}, {"1,0,1,VGG,0,1", "iterations"}, {"1,0,1,VGG,5,-1", "time_per_iteration"},
-		{"1,0,1,VGG,5,NaN", "time_per_iteration"}, {"1,-3,1,VGG,5,1", "arrival"}, {"1,0,1,VGG,9007199254740991,1e9", "time_per_iteration"},
+		{"1,0,1,VGG,5,NaN", "time_per_iteration"}, {"1,-3,1,VGG,5,1", "arrival"},
+		{"1,0,1,VGG,9007199254740991,1e9", "time_per_iteration"},
 	} {
 		_, err := read(t, header+c.row+"\n")
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "w.csv:2") {

@@ -24,7 +24,8 @@ const (
 var (
 	names = []string{"instance_sn", "role", "app_name", "cpu_request", "gpu_request", "memory_request",
 		"creation_time", "scheduled_time", "deletion_time"}
-	optional = []string{"cpu_limit", "gpu_limit", "memory_limit", "rdma_request", "rdma_limit", "disk_request", "disk_limit", "max_instance_per_node"}
+	optional = []string{"cpu_limit", "gpu_limit", "memory_limit", "rdma_request", "rdma_limit", "disk_request",
+		"disk_limit", "max_instance_per_node"}
 )
 
 // The reasons for which rows are left out.

@@ -22,12 +22,15 @@ i_4,HN,app_1,48,48,1,1,100,100,480.0,480.0,680.0,680.0,2,200,210,210
 )
 
 var (
-	i2 = traces.Job{ID: "i_2", VC: "CN", Model: "app_1", Name: "app_1", Submit: 475 * s, Work: 20 * s, GPUMilli: 1000, CPUMilli: 500, MemBytes: 16 << 30}
-	i3 = traces.Job{ID: "i_3", VC: "HN", Model: "app_1", Name: "app_1", Submit: 300 * s, Work: 690 * s, GPUs: 1, GPUMilli: 1000, CPUMilli: 48000, MemBytes: 480 << 30}
+	i2 = traces.Job{ID: "i_2", VC: "CN", Model: "app_1", Name: "app_1", Submit: 475 * s, Work: 20 * s, GPUMilli: 1000,
+		CPUMilli: 500, MemBytes: 16 << 30}
+	i3 = traces.Job{ID: "i_3", VC: "HN", Model: "app_1", Name: "app_1", Submit: 300 * s, Work: 690 * s, GPUs: 1,
+		GPUMilli: 1000, CPUMilli: 48000, MemBytes: 480 << 30}
 )
 
 func TestReadsTheInstancesWhoseWholeLifeWasSeen(t *testing.T) {
-	for name, in := range map[string]string{"as it is": made, "CR LF": strings.ReplaceAll(made, "\n", "\r\n"), "byte order mark, blank last line": "\ufeff" + made + "\n"} {
+	for name, in := range map[string]string{"as it is": made, "CR LF": strings.ReplaceAll(made, "\n", "\r\n"),
+		"byte order mark, blank last line": "\ufeff" + made + "\n"} {
 		d, err := NewReader(strings.NewReader(in), "t.csv", Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -36,7 +39,9 @@ func TestReadsTheInstancesWhoseWholeLifeWasSeen(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, []traces.Job{i2}) {
 			t.Errorf("%s: %v\n%+v\nwant\n%+v", name, err, got, i2)
 		}
-		if k := d.Skipped(); !reflect.DeepEqual(k, []traces.Skip{{Reason: Throughout, Count: 1}, {Reason: Before, Count: 1}, {Reason: After, Count: 1}, {Reason: NoRunTime, Count: 1}}) {
+		if k := d.Skipped(); !reflect.DeepEqual(k,
+			[]traces.Skip{{Reason: Throughout, Count: 1}, {Reason: Before, Count: 1}, {Reason: After, Count: 1},
+				{Reason: NoRunTime, Count: 1}}) {
 			t.Errorf("%s: skipped %v", name, k)
 		}
 		if !Sniff([]byte(in)) {
@@ -55,8 +60,10 @@ func TestAWindowKeepsTheInstancesThatReachOverItsEdges(t *testing.T) {
 	}
 	got, err := traces.ReadAll(d)
 	want := []traces.Job{
-		{ID: "i_0", VC: "HN", Model: "app_0", Name: "app_0", Work: 1000 * s, GPUs: 1, GPUMilli: 1000, CPUMilli: 12000, MemBytes: 120<<30 + 1<<29},
-		{ID: "i_1", VC: "CN", Model: "app_0", Name: "app_0", Work: 900 * s, GPUMilli: 1000, CPUMilli: 64000, MemBytes: 320 << 30},
+		{ID: "i_0", VC: "HN", Model: "app_0", Name: "app_0", Work: 1000 * s, GPUs: 1, GPUMilli: 1000, CPUMilli: 12000,
+			MemBytes: 120<<30 + 1<<29},
+		{ID: "i_1", VC: "CN", Model: "app_0", Name: "app_0", Work: 900 * s, GPUMilli: 1000, CPUMilli: 64000,
+			MemBytes: 320 << 30},
 		i3, i2,
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -73,18 +80,23 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 		text, want string
 		o          Options
 	}{
-		"empty file":         {"", `t.csv:1: got "", want a header with instance_sn`, Options{}},
-		"columns missing":    {"instance_sn,app_name,cpu_request,gpu_request,creation_time,scheduled_time\n", `want a header with also role, memory_request, deletion_time`, Options{}},
-		"a field missing":    {head + "a,HN\n", `t.csv:2: got "2 fields", want 9, as in the header`, Options{}},
-		"cores in words":     {head + "a,HN,x,many,1,1,0,0,1\n", `t.csv:2: cpu_request: got "many", want vCPU`, Options{}},
-		"half a GPU":         {head + "a,HN,x,1,0.5,1,0,0,1\n", `t.csv:2: gpu_request: got "0.5", want a whole number`, Options{}},
-		"negative memory":    {head + "a,HN,x,1,1,-1,0,0,1\n", `t.csv:2: memory_request: got "-1", want GiB`, Options{}},
-		"memory of an age":   {head + "a,HN,x,1,1,5e9,0,0,1\n", `t.csv:2: memory_request: got "5e9"`, Options{}},
-		"creation nan":       {head + "a,HN,x,1,1,1,nan,0,1\n", `t.csv:2: creation_time: got "nan", want seconds`, Options{}},
-		"created, then lost": {head + "a,HN,x,1,1,1,5,,9\n", `t.csv:2: scheduled_time: got "", want seconds, because creation_time is given`, Options{}},
-		"deleted too early":  {head + "a,HN,x,1,1,1,0,5,4\n", `t.csv:2: deletion_time: got "4", want scheduled_time or later, 5`, Options{}},
-		"window too short":   {head + "a,HN,x,1,1,1,0,5,\n", `t.csv:2: scheduled_time: got "5", want at most the length of the trace, 4s`, Options{Window: 4 * s}},
-		"an open quote":      {head + "\"a\n", `t.csv:2: got "\"a", want a closing quote`, Options{}},
+		"empty file": {"", `t.csv:1: got "", want a header with instance_sn`, Options{}},
+		"columns missing": {"instance_sn,app_name,cpu_request,gpu_request,creation_time,scheduled_time\n",
+			`want a header with also role, memory_request, deletion_time`, Options{}},
+		"a field missing": {head + "a,HN\n", `t.csv:2: got "2 fields", want 9, as in the header`, Options{}},
+		"cores in words":  {head + "a,HN,x,many,1,1,0,0,1\n", `t.csv:2: cpu_request: got "many", want vCPU`, Options{}},
+		"half a GPU": {head + "a,HN,x,1,0.5,1,0,0,1\n", `t.csv:2: gpu_request: got "0.5", want a whole number`,
+			Options{}},
+		"negative memory":  {head + "a,HN,x,1,1,-1,0,0,1\n", `t.csv:2: memory_request: got "-1", want GiB`, Options{}},
+		"memory of an age": {head + "a,HN,x,1,1,5e9,0,0,1\n", `t.csv:2: memory_request: got "5e9"`, Options{}},
+		"creation nan":     {head + "a,HN,x,1,1,1,nan,0,1\n", `t.csv:2: creation_time: got "nan", want seconds`, Options{}},
+		"created, then lost": {head + "a,HN,x,1,1,1,5,,9\n",
+			`t.csv:2: scheduled_time: got "", want seconds, because creation_time is given`, Options{}},
+		"deleted too early": {head + "a,HN,x,1,1,1,0,5,4\n",
+			`t.csv:2: deletion_time: got "4", want scheduled_time or later, 5`, Options{}},
+		"window too short": {head + "a,HN,x,1,1,1,0,5,\n",
+			`t.csv:2: scheduled_time: got "5", want at most the length of the trace, 4s`, Options{Window: 4 * s}},
+		"an open quote": {head + "\"a\n", `t.csv:2: got "\"a", want a closing quote`, Options{}},
 	} {
 		_, err := NewReader(strings.NewReader(c.text), "t.csv", c.o)
 		var re *traces.RowError
@@ -104,7 +116,8 @@ func FuzzReader(f *testing.F) {
 			return
 		}
 		for i, j := range d.Jobs() {
-			if j.Submit < 0 || i > 0 && j.Submit < d.Jobs()[i-1].Submit || j.Work <= 0 || j.GPUs < 0 || j.CPUMilli < 0 || j.MemBytes < 0 {
+			if j.Submit < 0 || i > 0 && j.Submit < d.Jobs()[i-1].Submit || j.Work <= 0 || j.GPUs < 0 || j.CPUMilli < 0 ||
+				j.MemBytes < 0 {
 				t.Fatalf("job %d: %+v", i, j)
 			}
 		}

@@ -29,16 +29,22 @@ func TestReadsBothOrdersOfColumns(t *testing.T) {
 		moved int
 	}{
 		{"real.csv", []traces.Job{
-			{ID: "0", Model: "neta", Work: 1000 * s, Estimate: 1100 * s, GPUs: 1, MinGPUs: 1, MaxGPUs: 64, GPUMilli: 1000, Iterations: 1200, Batch: 256, Deadline: 900 * s},
-			{ID: "1", Model: "netb", Submit: 60500 * time.Millisecond, Work: 400 * s, Estimate: 400 * s, GPUs: 4, MinGPUs: 1, MaxGPUs: 4, GPUMilli: 1000, Iterations: 300, Batch: 2, Deadline: 5000 * s},
+			{ID: "0", Model: "neta", Work: 1000 * s, Estimate: 1100 * s, GPUs: 1, MinGPUs: 1, MaxGPUs: 64, GPUMilli: 1000,
+				Iterations: 1200, Batch: 256, Deadline: 900 * s},
+			{ID: "1", Model: "netb", Submit: 60500 * time.Millisecond, Work: 400 * s, Estimate: 400 * s, GPUs: 4, MinGPUs: 1,
+				MaxGPUs: 4, GPUMilli: 1000, Iterations: 300, Batch: 2, Deadline: 5000 * s},
 		}, 0},
 		{"best.csv", []traces.Job{
-			{ID: "1", Model: "neta", Submit: 20 * s, Work: 30 * s, GPUs: 1, MinGPUs: 1, MaxGPUs: 32, GPUMilli: 1000, Iterations: 8, Batch: 32},
-			{ID: "0", Model: "neta", Submit: 100 * s, Work: 40 * s, GPUs: 2, MinGPUs: 1, MaxGPUs: 32, GPUMilli: 1000, Iterations: 7, Batch: 32, Deadline: 150 * s},
+			{ID: "1", Model: "neta", Submit: 20 * s, Work: 30 * s, GPUs: 1, MinGPUs: 1, MaxGPUs: 32, GPUMilli: 1000,
+				Iterations: 8, Batch: 32},
+			{ID: "0", Model: "neta", Submit: 100 * s, Work: 40 * s, GPUs: 2, MinGPUs: 1, MaxGPUs: 32, GPUMilli: 1000,
+				Iterations: 7, Batch: 32, Deadline: 150 * s},
 		}, 1},
 	} {
 		text := made(t, c.file)
-		for name, in := range map[string]string{"as it is": text, "CR LF and a mark": "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n") + "\r\n\r\n", "quotes": strings.ReplaceAll(text, "neta", `"neta"`)} {
+		for name, in := range map[string]string{"as it is": text,
+			"CR LF and a mark": "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n") + "\r\n\r\n",
+			"quotes":           strings.ReplaceAll(text, "neta", `"neta"`)} {
 			d, err := NewReader(strings.NewReader(in), "t.csv")
 			if err != nil {
 				t.Errorf("%s, %s: %v", c.file, name, err)
@@ -60,11 +66,14 @@ func TestReadsBothOrdersOfColumns(t *testing.T) {
 func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	const head = "job_id,submit_time,iteration,model_name,ddl,batch_size,num_gpu,duration,best_effort,real_iteration,real_duration\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"another header":  {"job_id,submit_time,model_name,num_gpu,duration\n", "want a header with also iteration, ddl, batch_size"},
+		"another header": {"job_id,submit_time,model_name,num_gpu,duration\n",
+			"want a header with also iteration, ddl, batch_size"},
 		"before the time": {head + "0,-1,5,m,9,8,1,3,0,,\n", `t.csv:2: submit_time: got "-1", want seconds, 0 or more`},
-		"no GPU":          {head + "0,1,5,m,9,8,0,3,0,,\n", `t.csv:2: num_gpu: got "0", want a whole number of GPUs, 1 or more`},
-		"no batch":        {head + "0,1,5,m,9,0,1,3,0,,\n", `t.csv:2: batch_size: got "0", want a whole number, 1 or more`},
-		"iterations":      {head + "0,1,5.5,m,9,8,1,3,0,,\n", `t.csv:2: iteration: got "5.5", want a whole number, 0 or more`},
+		"no GPU": {head + "0,1,5,m,9,8,0,3,0,,\n",
+			`t.csv:2: num_gpu: got "0", want a whole number of GPUs, 1 or more`},
+		"no batch": {head + "0,1,5,m,9,0,1,3,0,,\n", `t.csv:2: batch_size: got "0", want a whole number, 1 or more`},
+		"iterations": {head + "0,1,5.5,m,9,8,1,3,0,,\n",
+			`t.csv:2: iteration: got "5.5", want a whole number, 0 or more`},
 		"duration":        {head + "0,1,5,m,9,8,1,1e10,0,,\n", `t.csv:2: duration: got "1e10", want seconds`},
 		"real iterations": {head + "0,1,5,m,9,8,1,3,0,x,\n", `t.csv:2: real_iteration: got "x"`},
 		"real duration":   {head + "0,1,5,m,9,8,1,3,0,,x\n", `t.csv:2: real_duration: got "x"`},
@@ -94,7 +103,8 @@ func FuzzReader(f *testing.F) {
 			t.Fatalf("%d jobs from %d bytes, %d moved, %v", len(jobs), len(b), d.Moved(), err)
 		}
 		for i, j := range jobs {
-			if i > 0 && j.Submit < jobs[i-1].Submit || j.Submit < 0 || j.Work < 0 || j.Estimate < 0 || j.Deadline < 0 || j.MinGPUs != 1 || j.GPUs < 1 || j.MaxGPUs < j.GPUs {
+			if i > 0 && j.Submit < jobs[i-1].Submit || j.Submit < 0 || j.Work < 0 || j.Estimate < 0 || j.Deadline < 0 ||
+				j.MinGPUs != 1 || j.GPUs < 1 || j.MaxGPUs < j.GPUs {
 				t.Fatalf("job %d: %+v", i, j)
 			}
 		}

@@ -45,23 +45,27 @@ func TestRealTracesHaveTheirPublishedStatistics(t *testing.T) {
 				t.Fatal(err)
 			}
 			if st.Jobs != c.jobs || st.ZeroWork != 0 || d.Moved() != c.moved || st.First != 0 {
-				t.Errorf("%d jobs, %d without work, %d moved, first at %v; want %d, 0, %d, 0", st.Jobs, st.ZeroWork, d.Moved(), st.First, c.jobs, c.moved)
+				t.Errorf("%d jobs, %d without work, %d moved, first at %v; want %d, 0, %d, 0", st.Jobs, st.ZeroWork, d.Moved(),
+					st.First, c.jobs, c.moved)
 			}
 			for _, q := range []struct {
 				name string
 				got  time.Duration
 				want int
-			}{{"p50", st.Work.P50, c.p50}, {"p90", st.Work.P90, c.p90}, {"p99", st.Work.P99, c.p99}, {"mean", st.Work.Mean, c.mean}, {"max", st.Work.Max, c.max}} {
+			}{{"p50", st.Work.P50, c.p50}, {"p90", st.Work.P90, c.p90}, {"p99", st.Work.P99, c.p99},
+				{"mean", st.Work.Mean, c.mean}, {"max", st.Work.Max, c.max}} {
 				if got := q.got.Round(time.Second); got != time.Duration(q.want)*time.Second {
 					t.Errorf("%s %v, want %d s", q.name, q.got, q.want)
 				}
 			}
 			for gpus, want := range map[int]float64{1: c.ones, 2: c.twos, 4: c.fours} {
-				if got := 100 * float64(st.Between(gpus*1000, gpus*1000+1)) / float64(st.Jobs); got-want > .0501 || want-got > .0501 {
+				if got := 100 * float64(st.Between(gpus*1000, gpus*1000+1)) / float64(st.Jobs); got-want > .0501 ||
+					want-got > .0501 {
 					t.Errorf("%.2f %% of the jobs have %d GPUs, want %.1f", got, gpus, want)
 				}
 			}
-			if days := st.Span.Hours() / 24; days < .995*c.days || days > 1.005*c.days || st.JobsPerHour < .995*c.perHour || st.JobsPerHour > 1.005*c.perHour {
+			if days := st.Span.Hours() / 24; days < .995*c.days || days > 1.005*c.days || st.JobsPerHour < .995*c.perHour ||
+				st.JobsPerHour > 1.005*c.perHour {
 				t.Errorf("%.3f days, %.4f jobs/h; want %v, %v", days, st.JobsPerHour, c.days, c.perHour)
 			}
 			tight := 0
@@ -74,7 +78,8 @@ func TestRealTracesHaveTheirPublishedStatistics(t *testing.T) {
 				}
 			}
 			if tight != c.tight || st.Jobs-st.NoEstimate != c.estimates {
-				t.Errorf("%d deadlines before the run time's end, %d estimates; want %d, %d", tight, st.Jobs-st.NoEstimate, c.tight, c.estimates)
+				t.Errorf("%d deadlines before the run time's end, %d estimates; want %d, %d", tight, st.Jobs-st.NoEstimate, c.tight,
+					c.estimates)
 			}
 		})
 	}

@@ -25,12 +25,16 @@ func made(tb testing.TB, name string) string {
 
 func TestReadsSevenFieldsInOrderOfSubmit(t *testing.T) {
 	want := []traces.Job{
-		{ID: "0", Model: "ResNet-18 (batch size 64)", Name: "cd %s/a && python3 main.py --data_dir=%s/b --batch_size 64", GPUs: 1, GPUMilli: 1000, Iterations: 5000},
-		{ID: "2", Model: "A3C", Name: "cd %s/rl && python3 main.py --env P", Submit: 30 * s, GPUs: 2, GPUMilli: 1000, Iterations: 700},
-		{ID: "1", Model: "LM (batch size 20)", Name: "cd %s/lm && python main.py --cuda", Submit: 90500 * time.Millisecond, GPUs: 4, GPUMilli: 1000, Iterations: 12000},
+		{ID: "0", Model: "ResNet-18 (batch size 64)", Name: "cd %s/a && python3 main.py --data_dir=%s/b --batch_size 64",
+			GPUs: 1, GPUMilli: 1000, Iterations: 5000},
+		{ID: "2", Model: "A3C", Name: "cd %s/rl && python3 main.py --env P", Submit: 30 * s, GPUs: 2, GPUMilli: 1000,
+			Iterations: 700},
+		{ID: "1", Model: "LM (batch size 20)", Name: "cd %s/lm && python main.py --cuda", Submit: 90500 * time.Millisecond,
+			GPUs: 4, GPUMilli: 1000, Iterations: 12000},
 	}
 	text := made(t, "seven.trace")
-	for name, in := range map[string]string{"as it is": text, "CR LF and a mark": "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n") + "\r\n\n", "no end": strings.TrimSpace(text)} {
+	for name, in := range map[string]string{"as it is": text,
+		"CR LF and a mark": "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n") + "\r\n\n", "no end": strings.TrimSpace(text)} {
 		d, err := NewReader(strings.NewReader(in), "t.trace")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -53,9 +57,12 @@ func TestReadsTenFieldsWhoseOrderDiffers(t *testing.T) {
 	}
 	got, err := traces.ReadAll(d)
 	want := []traces.Job{
-		{ID: "2", Model: "A3C", Name: "python3 main.py --env P", GPUs: 2, GPUMilli: 1000, Iterations: 700, Priority: 1, SLO: 10},
-		{ID: "0", Model: "LM (batch size 20)", Name: "python main.py --cuda", Submit: 10 * s, GPUs: 4, GPUMilli: 1000, Iterations: 12000, Priority: 2, SLO: 1.5},
-		{ID: "1", Model: "ResNet-18 (batch size 64)", Name: "python3 main.py --data_dir=%s/b", Submit: 10 * s, GPUs: 1, GPUMilli: 1000, Iterations: 5000, Priority: 1},
+		{ID: "2", Model: "A3C", Name: "python3 main.py --env P", GPUs: 2, GPUMilli: 1000, Iterations: 700, Priority: 1,
+			SLO: 10},
+		{ID: "0", Model: "LM (batch size 20)", Name: "python main.py --cuda", Submit: 10 * s, GPUs: 4, GPUMilli: 1000,
+			Iterations: 12000, Priority: 2, SLO: 1.5},
+		{ID: "1", Model: "ResNet-18 (batch size 64)", Name: "python3 main.py --data_dir=%s/b", Submit: 10 * s, GPUs: 1,
+			GPUMilli: 1000, Iterations: 5000, Priority: 1},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) || d.Moved() != 1 {
 		t.Errorf("%v\n%+v\nwant\n%+v\n%d moved", err, got, want, d.Moved())
@@ -71,7 +78,8 @@ func TestTheCommandIsTheName(t *testing.T) {
 		t.Errorf("names %v, groups %v", name, group)
 	}
 	jobs, err := traces.ReadAll(d)
-	if err != nil || len(jobs) != 4 || jobs[0].Name != "run a" || jobs[1].Name != "" || jobs[2].Name != "run a" || jobs[3].Name != "run b" {
+	if err != nil || len(jobs) != 4 || jobs[0].Name != "run a" || jobs[1].Name != "" || jobs[2].Name != "run a" ||
+		jobs[3].Name != "run b" {
 		t.Fatalf("%v, %+v", err, jobs)
 	}
 	if unsafe.StringData(jobs[0].Name) != unsafe.StringData(jobs[2].Name) {
@@ -82,18 +90,22 @@ func TestTheCommandIsTheName(t *testing.T) {
 func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	const seven, ten = "A\tc\t-n\t1\t5\t0.0\t1\n", "A\tc\td\t-n\t1\t5\t1\t1\t-1.0\t0\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"another table":   {"a,b,c\n", `t.trace:1: got "1 field", want 7 or 10, separated by tabs`},
-		"eight":           {"A\tc\t-n\t1\t5\t0.0\t1\t2\n", `t.trace:1: got "8 fields", want 7 or 10, separated by tabs`},
-		"both layouts":    {seven + "\n" + ten, `t.trace:3: got "10 fields", want 7, as in the first row`},
-		"no job type":     {seven + " \tc\t-n\t1\t5\t0.0\t1\n", `t.trace:2: job type: got "", want a name`},
-		"data folder":     {"A\tc\t-n\t2\t5\t0.0\t1\n", `t.trace:1: needs data folder: got "2", want a whole number from 0 to 1`},
+		"another table": {"a,b,c\n", `t.trace:1: got "1 field", want 7 or 10, separated by tabs`},
+		"eight":         {"A\tc\t-n\t1\t5\t0.0\t1\t2\n", `t.trace:1: got "8 fields", want 7 or 10, separated by tabs`},
+		"both layouts":  {seven + "\n" + ten, `t.trace:3: got "10 fields", want 7, as in the first row`},
+		"no job type":   {seven + " \tc\t-n\t1\t5\t0.0\t1\n", `t.trace:2: job type: got "", want a name`},
+		"data folder": {"A\tc\t-n\t2\t5\t0.0\t1\n",
+			`t.trace:1: needs data folder: got "2", want a whole number from 0 to 1`},
 		"no steps":        {"A\tc\t-n\t1\t0\t0.0\t1\n", `t.trace:1: total steps: got "0", want a whole number, 1 or more`},
 		"half a step":     {"A\tc\t-n\t1\t5.5\t0.0\t1\n", `t.trace:1: total steps: got "5.5"`},
 		"before the time": {"A\tc\t-n\t1\t5\t-1\t1\n", `t.trace:1: arrival time: got "-1", want seconds, 0 or more`},
-		"no GPU":          {"A\tc\t-n\t1\t5\t0.0\t0\n", `t.trace:1: scale factor: got "0", want a whole number from 1 to 1073741824`},
-		"half a weight":   {"A\tc\td\t-n\t1\t5\t1\t0.5\t-1\t0\n", `t.trace:1: priority weight: got "0.5", want a whole number from 0`},
-		"SLO of 0":        {"A\tc\td\t-n\t1\t5\t1\t1\t0.0\t0\n", `t.trace:1: SLO: got "0.0", want a multiple of the run time above 0, or -1`},
-		"SLO of NaN":      {"A\tc\td\t-n\t1\t5\t1\t1\tnan\t0\n", `t.trace:1: SLO: got "nan"`},
+		"no GPU": {"A\tc\t-n\t1\t5\t0.0\t0\n",
+			`t.trace:1: scale factor: got "0", want a whole number from 1 to 1073741824`},
+		"half a weight": {"A\tc\td\t-n\t1\t5\t1\t0.5\t-1\t0\n",
+			`t.trace:1: priority weight: got "0.5", want a whole number from 0`},
+		"SLO of 0": {"A\tc\td\t-n\t1\t5\t1\t1\t0.0\t0\n",
+			`t.trace:1: SLO: got "0.0", want a multiple of the run time above 0, or -1`},
+		"SLO of NaN": {"A\tc\td\t-n\t1\t5\t1\t1\tnan\t0\n", `t.trace:1: SLO: got "nan"`},
 	} {
 		_, err := NewReader(strings.NewReader(c.text), "t.trace")
 		var re *traces.RowError
@@ -128,7 +140,8 @@ func FuzzReader(f *testing.F) {
 			t.Fatalf("%d jobs from %d bytes, %d moved, %v", len(jobs), len(b), d.Moved(), err)
 		}
 		for i, j := range jobs {
-			if i > 0 && j.Submit < jobs[i-1].Submit || j.Submit < 0 || j.Work != 0 || j.GPUs < 1 || j.Iterations < 1 || j.Model == "" || !(j.SLO >= 0) {
+			if i > 0 && j.Submit < jobs[i-1].Submit || j.Submit < 0 || j.Work != 0 || j.GPUs < 1 || j.Iterations < 1 ||
+				j.Model == "" || !(j.SLO >= 0) {
 				t.Fatalf("job %d: %+v", i, j)
 			}
 		}

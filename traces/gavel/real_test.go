@@ -40,7 +40,8 @@ func TestRealTracesHaveTheirPublishedStatistics(t *testing.T) {
 				t.Fatal(err)
 			}
 			if st.Jobs != c.jobs || st.ZeroWork != c.jobs || d.Moved() != 0 || st.First != 0 {
-				t.Errorf("%d jobs, %d without work, %d moved, first at %v; want %d, all, 0, 0", st.Jobs, st.ZeroWork, d.Moved(), st.First, c.jobs)
+				t.Errorf("%d jobs, %d without work, %d moved, first at %v; want %d, all, 0, 0", st.Jobs, st.ZeroWork, d.Moved(),
+					st.First, c.jobs)
 			}
 			share := func(from, to int) float64 { return 100 * float64(st.Between(from*1000, to*1000)) / float64(st.Jobs) }
 			known := 0.0
@@ -58,7 +59,8 @@ func TestRealTracesHaveTheirPublishedStatistics(t *testing.T) {
 			if !near(100-known, c.other, .0501) {
 				t.Errorf("%.2f %% have another number of GPUs, want %.1f", 100-known, c.other)
 			}
-			if days := st.Span.Hours() / 24; !near(days, c.days, .005*c.days) || !near(st.JobsPerHour, c.perHour, .005*c.perHour) {
+			if days := st.Span.Hours() / 24; !near(days, c.days, .005*c.days) ||
+				!near(st.JobsPerHour, c.perHour, .005*c.perHour) {
 				t.Errorf("%.3f days, %.4f jobs/h; want %v, %v", days, st.JobsPerHour, c.days, c.perHour)
 			}
 		})

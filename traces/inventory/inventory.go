@@ -11,7 +11,8 @@ import (
 
 // Inventory is what a file says about a cluster. Either Nodes or VCs is empty.
 type Inventory struct {
-	Format string // one of the names in the package's comment: openb, pai, spot, lingjun, philly, tiresias, helios, philly-vc
+	// one of the names in the package's comment: openb, pai, spot, lingjun, philly, tiresias, helios, philly-vc
+	Format string
 	Nodes  []Node // in the order of the file
 	VCs    []VC   // in the order of the file
 }
@@ -54,7 +55,8 @@ var formats = []format{
 	{"spot", []string{"gpu_model", "gpu_capacity_num", "cpu_num", "node_name"}, nil, (*parser).spot},
 	{"lingjun", []string{"ip", "DSW", "PSW", "ASW"}, nil, (*parser).lingjun},
 	{"philly", []string{"machineId", "number of GPUs"}, []string{"single GPU mem", ""}, (*parser).philly},
-	{"tiresias", []string{"num_switch", "num_node_p_switch", "num_gpu_p_node", "num_cpu_p_node", "mem_p_node"}, nil, (*parser).tiresias},
+	{"tiresias", []string{"num_switch", "num_node_p_switch", "num_gpu_p_node", "num_cpu_p_node", "mem_p_node"}, nil,
+		(*parser).tiresias},
 	{"helios", []string{"", "num"}, nil, (*parser).vc},
 	{"philly-vc", []string{"vc", "node num"}, nil, (*parser).vc},
 }

@@ -16,8 +16,10 @@ import (
 type asked map[string]float64
 
 // noDevices are the beginnings of names of extended resources that compute nothing.
-var noDevices = []string{"kubernetes.io/", "hugepages-", "attachable-volumes-", "rdma/", "devices.kubevirt.io/", "vpc.amazonaws.com/", "bridge.network.kubevirt.io/", "ovs-cni.network.kubevirt.io/",
-	"nvidia.com/hostdev", "nvidia.com/mlnx", "intel.com/intel_sriov", "openshift.io/", "squat.ai/", "smarter-devices/", "github.com/fuse", "networking.gke.io", "aliyun/eni", "tencentcloud.com/eni"}
+var noDevices = []string{"kubernetes.io/", "hugepages-", "attachable-volumes-", "rdma/", "devices.kubevirt.io/",
+	"vpc.amazonaws.com/", "bridge.network.kubevirt.io/", "ovs-cni.network.kubevirt.io/",
+	"nvidia.com/hostdev", "nvidia.com/mlnx", "intel.com/intel_sriov", "openshift.io/", "squat.ai/", "smarter-devices/",
+	"github.com/fuse", "networking.gke.io", "aliyun/eni", "tencentcloud.com/eni"}
 
 // fractions are the annotations by which schedulers that share GPUs are asked for a part of one.
 var fractions = []string{"gpu-fraction", "gpu-memory", "runai/gpu-fraction", "runai/gpu-memory", "gpu.run.ai/fraction"}
@@ -25,7 +27,8 @@ var fractions = []string{"gpu-fraction", "gpu-memory", "runai/gpu-fraction", "ru
 // claimed are names of what claims ask for.
 const claimed = "resource claim "
 
-// device reports whether a resource may be a GPU, a part of one, or another accelerator: it is no core, memory or disk, and no network card.
+// device reports whether a resource may be a GPU, a part of one, or another accelerator: it is no core, memory or disk,
+// and no network card.
 func (r *Reading) device(name string) bool {
 	if !strings.Contains(name, "/") || slices.Contains(r.GPUs, name) {
 		return false

@@ -1,14 +1,14 @@
-// Package kube knows the objects of Kubernetes that jobs consist of, and reads recordings of them as traces. Facts about the
-// objects are from the API's reference (batch/v1, v1) and Kueue's (kueue.x-k8s.io/v1beta1, v1beta2).
+// Package kube knows the objects of Kubernetes that jobs consist of, and reads recordings of them as traces. Facts
+// about the objects are from the API's reference (batch/v1, v1) and Kueue's (kueue.x-k8s.io/v1beta1, v1beta2).
 //
 // A recording is what kubectl prints with -o json, of Jobs, pods and Workloads together or one after the other:
 //
 //	kubectl get jobs,pods,workloads -A -o json > now.json
 //	kubectl get jobs -A -o json --watch > jobs.json        # one object after the other, for as long as it runs
 //
-// or what the API server sends: lists, and the events of watches ({"type": …, "object": …}), also with --output-watch-events. Of
-// each object the last state counts, so a recording of days has Jobs that have long been deleted; states before it tell when a Job began, was
-// suspended or evicted.
+// or what the API server sends: lists, and the events of watches ({"type": …, "object": …}), also with
+// --output-watch-events. Of each object the last state counts, so a recording of days has Jobs that have long been
+// deleted; states before it tell when a Job began, was suspended or evicted.
 //
 //		Job       creationTimestamp                                   Submit
 //		          each pod's PodScheduled to its last container's end  runs; Work is what they cover together

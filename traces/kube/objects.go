@@ -86,8 +86,12 @@ func (q *Quantity) UnmarshalJSON(b []byte) error {
 
 var suffixes = map[string]*big.Rat{
 	"n": big.NewRat(1, 1e9), "u": big.NewRat(1, 1e6), "m": big.NewRat(1, 1e3), "": big.NewRat(1, 1),
-	"k": big.NewRat(1e3, 1), "M": big.NewRat(1e6, 1), "G": big.NewRat(1e9, 1), "T": big.NewRat(1e12, 1), "P": big.NewRat(1e15, 1), "E": big.NewRat(1e18, 1),
-	"Ki": big.NewRat(1<<10, 1), "Mi": big.NewRat(1<<20, 1), "Gi": big.NewRat(1<<30, 1), "Ti": big.NewRat(1<<40, 1), "Pi": big.NewRat(1<<50, 1), "Ei": big.NewRat(1<<60, 1),
+	"k": big.NewRat(1e3,
+		1), "M": big.NewRat(1e6, 1), "G": big.NewRat(1e9, 1), "T": big.NewRat(1e12, 1), "P": big.NewRat(1e15,
+		1), "E": big.NewRat(1e18, 1),
+	"Ki": big.NewRat(1<<10,
+		1), "Mi": big.NewRat(1<<20, 1), "Gi": big.NewRat(1<<30, 1), "Ti": big.NewRat(1<<40, 1), "Pi": big.NewRat(1<<50,
+		1), "Ei": big.NewRat(1<<60, 1),
 }
 
 // whole are the units of the short way; 2^16 of each fit an int64 in thousandths.
@@ -96,8 +100,8 @@ var whole = [...]struct {
 	unit   int64
 }{{"", 1}, {"Gi", 1 << 30}, {"Mi", 1 << 20}, {"Ki", 1 << 10}, {"G", 1e9}, {"M", 1e6}}
 
-// Milli returns the amount in thousandths, rounded up as Kubernetes does; false if it is none or does not fit an int64. More
-// than 32 digits are none, so that an exponent cannot fill the memory.
+// Milli returns the amount in thousandths, rounded up as Kubernetes does; false if it is none or does not fit an int64.
+// More than 32 digits are none, so that an exponent cannot fill the memory.
 func (q Quantity) Milli() (int64, bool) { return q.times(1000) }
 
 // Value returns the amount as a whole number, rounded up.
@@ -364,16 +368,17 @@ func (w *Workload) Admitted() time.Time {
 type Reading struct {
 	// GPUs are the resources that count as GPUs.
 	GPUs []string
-	// Types are the labels of nodes that name the type of their GPUs, Users the labels and annotations that name whose a job is;
-	// the first that is there counts.
+	// Types are the labels of nodes that name the type of their GPUs, Users the labels and annotations that name whose a
+	// job is; the first that is there counts.
 	Types, Users []string
 }
 
 // Default is right for clusters with the device plugins of NVIDIA and AMD.
 func Default() Reading {
 	return Reading{
-		GPUs:  []string{"nvidia.com/gpu", "amd.com/gpu"},
-		Types: []string{"nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator", "gpu.nvidia.com/class"},
+		GPUs: []string{"nvidia.com/gpu", "amd.com/gpu"},
+		Types: []string{"nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator",
+			"gpu.nvidia.com/class"},
 		Users: []string{"clustergym/user", "user", "owner", "app.kubernetes.io/created-by"},
 	}
 }
@@ -405,7 +410,8 @@ func (r *Reading) Pod(p *PodSpec) (a Amounts) {
 // plus adds the amounts of n more. What is too much stays the most.
 func (a Amounts) plus(b Amounts, n int) Amounts {
 	n = max(n, 0)
-	return Amounts{int(min(sum(int64(a.GPUs), int64(b.GPUs), n), traces.MaxGPUs)), sum(a.CPUMilli, b.CPUMilli, n), sum(a.MemBytes, b.MemBytes, n)}
+	return Amounts{int(min(sum(int64(a.GPUs), int64(b.GPUs), n), traces.MaxGPUs)), sum(a.CPUMilli, b.CPUMilli, n),
+		sum(a.MemBytes, b.MemBytes, n)}
 }
 
 func sum(a, b int64, n int) int64 {
@@ -482,8 +488,8 @@ func (r *Reading) User(metas ...*Meta) string {
 	return ""
 }
 
-// Repeated is the name that repetitions of a job share: that of the CronJob or other object that made it, its generateName, or
-// its own name.
+// Repeated is the name that repetitions of a job share: that of the CronJob or other object that made it, its
+// generateName, or its own name.
 func Repeated(m *Meta) string {
 	if o := m.Controller(); o.Kind == "CronJob" {
 		return o.Name
@@ -500,7 +506,8 @@ const (
 	LimitLabel = "kueue.x-k8s.io/max-exec-time-seconds"
 )
 
-var groupLabels = []string{"kueue.x-k8s.io/pod-group-name", "scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"}
+var groupLabels = []string{"kueue.x-k8s.io/pod-group-name", "scheduling.x-k8s.io/pod-group",
+	"pod-group.scheduling.sigs.k8s.io"}
 
 // Group returns the gang that a pod without a Job belongs to, "" if it runs alone.
 func Group(p *Pod) string {
@@ -517,14 +524,16 @@ func ID(kind, namespace, name, uid string) string {
 	return kind + "/" + namespace + "/" + name + "@" + uid[:min(8, len(uid))]
 }
 
-// FromJob fills a trace's job from a Job, with its pods as far as they are known, and its Workload if it has one; Submit and Work are not
-// set. The priority is the Workload's, by which Kueue orders its queue, or else that of the pods, by which the scheduler does. Pods have the
-// number of their class, their Job has its name alone, so that a Job without pods does not tell.
+// FromJob fills a trace's job from a Job, with its pods as far as they are known, and its Workload if it has one;
+// Submit and Work are not set. The priority is the Workload's, by which Kueue orders its queue, or else that of the
+// pods, by which the scheduler does. Pods have the number of their class, their Job has its name alone, so that a Job
+// without pods does not tell.
 func (r *Reading) FromJob(j *Job, pods []*Pod, w *Workload) traces.Job {
 	t := &j.Spec.Template
 	a := r.Pod(&t.Spec).Times(j.Gang())
 	out := traces.Job{
-		ID: ID("job", j.Namespace, j.Name, j.UID), VC: j.Namespace, Name: Repeated(&j.Meta), User: r.User(&j.Meta, &t.Meta), Group: j.Labels[QueueLabel],
+		ID: ID("job", j.Namespace, j.Name,
+			j.UID), VC: j.Namespace, Name: Repeated(&j.Meta), User: r.User(&j.Meta, &t.Meta), Group: j.Labels[QueueLabel],
 		GPUs: a.GPUs, GPUMilli: 1000, CPUMilli: a.CPUMilli, MemBytes: a.MemBytes, GPUTypes: r.GPUTypes(&t.Spec),
 		Estimate: limit(j.Spec.ActiveDeadlineSeconds, t.Spec.ActiveDeadlineSeconds, seconds(j.Labels[LimitLabel])),
 	}
@@ -573,8 +582,10 @@ func (r *Reading) FromWorkload(w *Workload) traces.Job {
 // FromPods fills a trace's job from pods without a Job: one, or those of one gang.
 func (r *Reading) FromPods(pods []*Pod) traces.Job {
 	p := pods[0]
-	out := traces.Job{ID: PodsID(p), VC: p.Namespace, Name: Repeated(&p.Meta), User: r.User(&p.Meta), Group: p.Labels[QueueLabel],
-		GPUMilli: 1000, GPUTypes: r.GPUTypes(&p.Spec), Estimate: limit(p.Spec.ActiveDeadlineSeconds, seconds(p.Labels[LimitLabel]))}
+	out := traces.Job{ID: PodsID(p), VC: p.Namespace, Name: Repeated(&p.Meta), User: r.User(&p.Meta),
+		Group:    p.Labels[QueueLabel],
+		GPUMilli: 1000, GPUTypes: r.GPUTypes(&p.Spec), Estimate: limit(p.Spec.ActiveDeadlineSeconds,
+			seconds(p.Labels[LimitLabel]))}
 	if g := Group(p); g != "" {
 		out.Name = g
 	}
@@ -589,7 +600,8 @@ func (r *Reading) FromPods(pods []*Pod) traces.Job {
 	return out
 }
 
-// members returns the pods that a gang has at once: the latest ones, if the gang names its size and other pods were replaced.
+// members returns the pods that a gang has at once: the latest ones, if the gang names its size and other pods were
+// replaced.
 func members(pods []*Pod) []*Pod {
 	n, err := strconv.Atoi(pods[0].Annotations["kueue.x-k8s.io/pod-group-total-count"])
 	if err != nil || n < 1 || n >= len(pods) {

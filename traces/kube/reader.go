@@ -22,7 +22,8 @@ const (
 	NoRunTime    = "no run time: it ended when it started"
 )
 
-// Reader is a traces.Stream over the jobs of a recording, in order of submit. It holds all objects in memory. Not safe for concurrent use.
+// Reader is a traces.Stream over the jobs of a recording, in order of submit. It holds all objects in memory. Not safe
+// for concurrent use.
 type Reader struct {
 	traces.Sorted
 	evicted int
@@ -50,8 +51,8 @@ func (o *Objects) past(uid string) *past {
 	return o.pasts[uid]
 }
 
-// NewReader reads a recording to its end. file is the name used in messages; what is no recording is a *traces.RowError that
-// names the document in place of the line.
+// NewReader reads a recording to its end. file is the name used in messages; what is no recording is a *traces.RowError
+// that names the document in place of the line.
 func NewReader(r io.Reader, file string, as Reading) (*Reader, error) {
 	o := &Objects{Jobs: map[string]*Job{}, Pods: map[string]*Pod{}, Workloads: map[string]*Workload{}}
 	d := json.NewDecoder(r)
@@ -65,11 +66,14 @@ func NewReader(r io.Reader, file string, as Reading) (*Reader, error) {
 			err = o.Add(text)
 		}
 		if err != nil {
-			return nil, &traces.RowError{File: file, Line: n, Says: fmt.Sprintf("document %d is none of kubectl get -o json: %v", n, err)}
+			return nil, &traces.RowError{File: file, Line: n,
+				Says: fmt.Sprintf("document %d is none of kubectl get -o json: %v", n, err)}
 		}
 	}
 	if len(o.Jobs)+len(o.Pods)+len(o.Workloads) == 0 {
-		return nil, &traces.RowError{File: file, Line: 1, Says: fmt.Sprintf("no Jobs, pods or Workloads among %d objects; want what kubectl get jobs,pods -A -o json prints", o.others)}
+		return nil, &traces.RowError{File: file, Line: 1,
+			Says: fmt.Sprintf("no Jobs, pods or Workloads among %d objects; want what kubectl get jobs,pods -A -o json prints",
+				o.others)}
 	}
 	return o.Trace(as), nil
 }
@@ -171,7 +175,8 @@ func (o *Objects) all(as Reading) (all []ran) {
 	within := map[string]*Workload{} // by the owner's uid
 	for _, w := range o.Workloads {
 		for _, r := range w.OwnerReferences {
-			if old := within[r.UID]; old == nil || old.CreationTimestamp.Before(w.CreationTimestamp) || old.CreationTimestamp.Equal(w.CreationTimestamp) && old.UID < w.UID {
+			if old := within[r.UID]; old == nil || old.CreationTimestamp.Before(w.CreationTimestamp) ||
+				old.CreationTimestamp.Equal(w.CreationTimestamp) && old.UID < w.UID {
 				within[r.UID] = w
 			}
 		}
@@ -227,7 +232,8 @@ func (o *Objects) all(as Reading) (all []ran) {
 		o.run(&r, pods, len(members(pods)), nil, nil)
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b ran) int { return cmp.Or(a.submit.Compare(b.submit), strings.Compare(a.job.ID, b.job.ID)) })
+	slices.SortFunc(all,
+		func(a, b ran) int { return cmp.Or(a.submit.Compare(b.submit), strings.Compare(a.job.ID, b.job.ID)) })
 	return all
 }
 
@@ -279,14 +285,16 @@ func (o *Objects) run(r *ran, pods []*Pod, width int, job *past, w *Workload) {
 	var quota *past
 	evictions := 0
 	if w != nil {
-		if quota = o.pasts[w.UID]; quota == nil || len(quota.starts) == 0 { // a quota is all it takes where admission is not checked
+		// a quota is all it takes where admission is not checked
+		if quota = o.pasts[w.UID]; quota == nil || len(quota.starts) == 0 {
 			quota = &past{}
 			quota.add(&quota.starts, w.Admitted())
 		}
 		evictions = w.Evictions()
 	}
 	both := job.with(quota)
-	all, unknown := podRuns(pods, width, r.finish, both, func(p *Pod) bool { return o.pasts[p.UID] != nil && o.pasts[p.UID].deleted })
+	all, unknown := podRuns(pods, width, r.finish, both,
+		func(p *Pod) bool { return o.pasts[p.UID] != nil && o.pasts[p.UID].deleted })
 	gap := unknown > 0
 	for _, p := range []*past{job, quota} {
 		of, missing := p.runs(r.finish)
@@ -328,7 +336,8 @@ func begun(pods []*Pod) (at time.Time) {
 	return at
 }
 
-// over returns when the last of the pods ended, zero if one has not. Pods that were replaced do not tell how the gang ended.
+// over returns when the last of the pods ended, zero if one has not. Pods that were replaced do not tell how the gang
+// ended.
 func (o *Objects) over(pods []*Pod) (at time.Time, status traces.Status) {
 	status = traces.Completed
 	for _, p := range members(pods) {
@@ -345,8 +354,8 @@ func (o *Objects) over(pods []*Pod) (at time.Time, status traces.Status) {
 	return at, status
 }
 
-// Evicted returns how many of the jobs ran before, were evicted, and do not tell for how long they had run: their Work is that of the runs
-// that are known.
+// Evicted returns how many of the jobs ran before, were evicted, and do not tell for how long they had run: their Work
+// is that of the runs that are known.
 func (d *Reader) Evicted() int { return d.evicted }
 
 // Others returns what jobs without GPUs ask for that may be GPUs, or parts of them.

@@ -12,7 +12,8 @@ import (
 )
 
 func TestQuantitiesAreRead(t *testing.T) {
-	for q, want := range map[Quantity]int64{"8": 8000, "500m": 500, "1.5": 1500, "2k": 2e6, "1e3": 1e6, "64Gi": 64 << 30 * 1000, "0": 0, "1u": 1, "0.0001": 1} {
+	for q, want := range map[Quantity]int64{"8": 8000, "500m": 500, "1.5": 1500, "2k": 2e6, "1e3": 1e6,
+		"64Gi": 64 << 30 * 1000, "0": 0, "1u": 1, "0.0001": 1} {
 		if got, ok := q.Milli(); !ok || got != want {
 			t.Errorf("%q: %d, %v, want %d", q, got, ok, want)
 		}
@@ -50,14 +51,16 @@ func read(t *testing.T, text string) (*Reader, []traces.Job) {
 	return r, jobs
 }
 
-// A watch shows the Job three times, the last state late; its pods start 10 and 11 minutes after it came, and it ends after 40.
+// A watch shows the Job three times, the last state late; its pods start 10 and 11 minutes after it came, and it ends
+// after 40.
 func TestAWatchBecomesATrace(t *testing.T) {
 	done := `{"startTime": "2026-01-05T08:00:00Z", "completionTime": "2026-01-05T08:40:00Z", "conditions": [{"type": "Complete", "status": "True"}]}`
 	text := fmt.Sprintf(jobText, 5, "{}") + "\n" + fmt.Sprintf(podText, 0, 0, 1) + fmt.Sprintf(podText, 1, 1, 0) +
 		`{"type": "MODIFIED", "object": ` + fmt.Sprintf(jobText, 9, done) + `}` + fmt.Sprintf(jobText, 7, `{"active": 2}`) +
 		`{"type": "BOOKMARK", "object": {"kind": "Job"}}`
 	r, jobs := read(t, text)
-	want := traces.Job{ID: "job/ml/train-7@11111111", VC: "ml", User: "ada", Name: "train", GPUs: 8, GPUMilli: 1000, GPUTypes: []string{"A100"}, CPUMilli: 16000, MemBytes: 16 << 30,
+	want := traces.Job{ID: "job/ml/train-7@11111111", VC: "ml", User: "ada", Name: "train", GPUs: 8, GPUMilli: 1000,
+		GPUTypes: []string{"A100"}, CPUMilli: 16000, MemBytes: 16 << 30,
 		Work: 30 * time.Minute, Estimate: time.Hour, Status: traces.Completed}
 	if len(jobs) != 1 || fmt.Sprint(jobs[0]) != fmt.Sprint(want) || len(r.Skipped()) != 0 {
 		t.Errorf("%+v, %v, want %+v", jobs, r.Skipped(), want)
@@ -66,28 +69,35 @@ func TestAWatchBecomesATrace(t *testing.T) {
 
 func TestListsHaveJobsWorkloadsAndPods(t *testing.T) {
 	item := func(kind, name, at, spec, status, more string) string {
-		return fmt.Sprintf(`{%s "metadata": {"name": %q, "namespace": "ml", "uid": "uid-%s", "creationTimestamp": "2026-01-05T%sZ" %s}, "spec": %s, "status": %s}`, kind, name, name, at, more, spec, status)
+		return fmt.Sprintf(
+			`{%s "metadata": {"name": %q, "namespace": "ml", "uid": "uid-%s", "creationTimestamp": "2026-01-05T%sZ" %s}, "spec": %s, "status": %s}`, kind, name, name, at, more, spec, status)
 	}
 	gpus := `"containers": [{"resources": {"limits": {"nvidia.com/gpu": 1}}}]`
 	pod := func(name, group, end string) string {
-		return item(`"kind": "Pod",`, name, "08:00:00", `{"nodeName": "g1", `+gpus+`}`, `{"phase": "Succeeded", "startTime": "2026-01-05T08:01:00Z", "containerStatuses": [{"state": {"terminated": {"finishedAt": "2026-01-05T`+end+`Z"}}}]}`,
+		return item(`"kind": "Pod",`, name, "08:00:00", `{"nodeName": "g1", `+gpus+`}`,
+			`{"phase": "Succeeded", "startTime": "2026-01-05T08:01:00Z", "containerStatuses": [{"state": {"terminated": {"finishedAt": "2026-01-05T`+end+`Z"}}}]}`,
 			`, "labels": {"scheduling.x-k8s.io/pod-group": "`+group+`"}`)
 	}
 	text := `{"kind": "List", "items": [` + strings.Join([]string{
 		pod("a", "pair", "08:05:00"), pod("b", "pair", "08:09:00"),
 		item(`"kind": "Pod",`, "waits", "08:02:00", `{`+gpus+`}`, `{"phase": "Pending"}`, ""),
 		item(`"kind": "Job",`, "cores", "08:03:00", `{"template": {"spec": {"containers": [{}]}}}`, `{}`, ""),
-		item(`"kind": "Workload",`, "w", "08:04:00", `{"queueName": "q", "priority": 5, "maximumExecutionTimeSeconds": 60, "podSets": [{"count": 3, "template": {"spec": {`+gpus+`}}}]}`,
+		item(`"kind": "Workload",`, "w", "08:04:00",
+			`{"queueName": "q", "priority": 5, "maximumExecutionTimeSeconds": 60, "podSets": [{"count": 3, "template": {"spec": {`+gpus+`}}}]}`,
 			`{"conditions": [{"type": "Admitted", "status": "True", "lastTransitionTime": "2026-01-05T08:05:00Z"}, {"type": "Finished", "status": "True", "reason": "Failed", "lastTransitionTime": "2026-01-05T08:06:00Z"}]}`,
 			`, "ownerReferences": [{"kind": "PyTorchJob", "name": "torch", "uid": "uid-torch", "controller": true}]`),
 		item(`"kind": "ConfigMap",`, "c", "08:03:00", `{}`, `{}`, ""),
-	}, ",") + `]}` + `{"kind": "JobList", "items": [` + item("", "bare", "08:06:00", `{"template": {"spec": {`+gpus+`}}}`, `{"startTime": "2026-01-05T08:07:00Z"}`, "") + `]}`
+	}, ",") + `]}` + `{"kind": "JobList", "items": [` +
+		item("", "bare", "08:06:00", `{"template": {"spec": {`+gpus+`}}}`, `{"startTime": "2026-01-05T08:07:00Z"}`, "") + `]}`
 	r, jobs := read(t, text)
 	var got []string
 	for _, j := range jobs {
-		got = append(got, fmt.Sprint(j.ID, " ", j.Name, " ", j.GPUs, " ", j.Submit, " ", j.Work, " ", j.Estimate, " ", j.Priority, " ", j.Group, " ", j.Status))
+		got = append(got,
+			fmt.Sprint(j.ID, " ", j.Name, " ", j.GPUs, " ", j.Submit, " ", j.Work, " ", j.Estimate, " ", j.Priority, " ",
+				j.Group, " ", j.Status))
 	}
-	want := []string{"pods/ml/pair pair 2 0s 8m0s 0s 0  completed", "workload/ml/w@uid-w torch 3 4m0s 1m0s 1m0s 5 q failed"}
+	want := []string{"pods/ml/pair pair 2 0s 8m0s 0s 0  completed",
+		"workload/ml/w@uid-w torch 3 4m0s 1m0s 1m0s 5 q failed"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -129,7 +139,8 @@ func FuzzNewReader(f *testing.F) {
 			t.Fatal(err)
 		}
 		for i := range jobs {
-			if jobs[i].GPUs < 1 || jobs[i].GPUs > traces.MaxGPUs || jobs[i].CheckTimes() != nil || jobs[i].CPUMilli < 0 || jobs[i].MemBytes < 0 {
+			if jobs[i].GPUs < 1 || jobs[i].GPUs > traces.MaxGPUs || jobs[i].CheckTimes() != nil || jobs[i].CPUMilli < 0 ||
+				jobs[i].MemBytes < 0 {
 				t.Fatalf("%+v", jobs[i])
 			}
 		}

@@ -46,8 +46,8 @@ func (p *past) workload(w *Workload) {
 	}
 }
 
-// runs returns what lies between starts and stops, and finish as the last stop. unknown says that a start followed another one without a
-// stop between them, so that the length of the first run is unknown.
+// runs returns what lies between starts and stops, and finish as the last stop. unknown says that a start followed
+// another one without a stop between them, so that the length of the first run is unknown.
 func (p *past) runs(finish time.Time) (all []Run, unknown bool) {
 	if p == nil {
 		return nil, false
@@ -70,8 +70,8 @@ func (p *past) runs(finish time.Time) (all []Run, unknown bool) {
 	return all, unknown
 }
 
-// Ended returns when the pod let go its node: when its last container ended or, of one whose containers do not tell, when it was disrupted,
-// found not to be ready any more, or deleted. Zero says that it has not, or does not tell.
+// Ended returns when the pod let go its node: when its last container ended or, of one whose containers do not tell,
+// when it was disrupted, found not to be ready any more, or deleted. Zero says that it has not, or does not tell.
 func (p *Pod) Ended() time.Time {
 	all := p.Status.ContainerStatuses
 	running := slices.ContainsFunc(all, func(c ContainerStatus) bool { return c.State.Terminated == nil })
@@ -91,8 +91,8 @@ func (p *Pod) Ended() time.Time {
 	return p.DeletionTimestamp
 }
 
-// LastRun returns the last time in which pods of one job, which ended at finish, had nodes; width is how many of them run at once. It has no
-// times if there was none.
+// LastRun returns the last time in which pods of one job, which ended at finish, had nodes; width is how many of them
+// run at once. It has no times if there was none.
 func LastRun(pods []*Pod, width int, finish time.Time) Run {
 	all, _ := podRuns(pods, width, finish, &past{}, func(*Pod) bool { return false })
 	if len(all) == 0 {
@@ -101,9 +101,9 @@ func LastRun(pods []*Pod, width int, finish time.Time) Run {
 	return all[len(all)-1]
 }
 
-// podRuns returns the times in which pods of one job had nodes, in order and disjoint. A pod without a recorded end ran until the job
-// was stopped, or until finish if it is one of the last and the job has not begun again since; otherwise its end is unknown, and it is
-// left out and counted. gone reports that it was deleted.
+// podRuns returns the times in which pods of one job had nodes, in order and disjoint. A pod without a recorded end ran
+// until the job was stopped, or until finish if it is one of the last and the job has not begun again since; otherwise
+// its end is unknown, and it is left out and counted. gone reports that it was deleted.
 func podRuns(pods []*Pod, width int, finish time.Time, job *past, gone func(*Pod) bool) (all []Run, unknown int) {
 	ran := make([]*Pod, 0, len(pods))
 	for _, p := range pods {
@@ -131,13 +131,14 @@ func podRuns(pods []*Pod, width int, finish time.Time, job *past, gone func(*Pod
 	return union(all), unknown
 }
 
-// stopped returns when a run that began at a time was stopped: finish if there was neither a stop nor another start in between, and zero if
-// that is unknown. known reports that there was a stop.
+// stopped returns when a run that began at a time was stopped: finish if there was neither a stop nor another start in
+// between, and zero if that is unknown. known reports that there was a stop.
 func (p *past) stopped(at, finish time.Time) (end time.Time, known bool) {
 	k, _ := slices.BinarySearchFunc(p.stops, at.Add(1), time.Time.Compare)
 	again, _ := slices.BinarySearchFunc(p.starts, at.Add(slack), time.Time.Compare)
 	switch {
-	case k < len(p.stops) && (again == len(p.starts) || !p.stops[k].After(p.starts[again])) && (finish.IsZero() || p.stops[k].Before(finish)):
+	case k < len(p.stops) && (again == len(p.starts) || !p.stops[k].After(p.starts[again])) &&
+		(finish.IsZero() || p.stops[k].Before(finish)):
 		return p.stops[k], true
 	case again < len(p.starts) && (finish.IsZero() || p.starts[again].Before(finish)):
 		return time.Time{}, false
@@ -179,7 +180,8 @@ func union(all []Run) []Run {
 	return all[:n]
 }
 
-// fill adds the runs of others that meet none of all: what is known less exactly, of times of which nothing else is known.
+// fill adds the runs of others that meet none of all: what is known less exactly, of times of which nothing else is
+// known.
 func fill(all, others []Run) []Run {
 	n := len(all)
 	for _, o := range others {
@@ -190,7 +192,8 @@ func fill(all, others []Run) []Run {
 	return union(all)
 }
 
-// settle makes the last run end when the job was found to have ended, if that is only a little later or earlier than its last pod did.
+// settle makes the last run end when the job was found to have ended, if that is only a little later or earlier than
+// its last pod did.
 func settle(all []Run, finish time.Time) {
 	if n := len(all); n > 0 && !finish.IsZero() {
 		if last := &all[n-1]; finish.Sub(last.End).Abs() <= slack && finish.After(last.Start) {

@@ -24,7 +24,8 @@ const (
 	required = colPriority // the columns before it are required
 )
 
-var names = []string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "batch_size", "duration", "iteration_time",
+var names = []string{"job_id", "num_gpu", "submit_time", "iterations", "model_name", "batch_size", "duration",
+	"iteration_time",
 	"resource_time_0", "resource_time_1", "resource_time_2", "priority"}
 
 // Reader is a traces.Stream over a trace, in order of submit. The reader holds all of it in memory, because a job's

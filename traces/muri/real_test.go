@@ -19,7 +19,8 @@ func TestRealTracesHaveTheirPublishedStatistics(t *testing.T) {
 		p50, p90, p99, mean, max int
 		days, perHour            float64
 	}{
-		{"trace1.csv.gz", 1494, [5]float64{35.9, 0.3, 28.3, 31.1, 4.4}, 14393, 655813, 2658790, 250452, 4628239, 125.2, 0.497},
+		{"trace1.csv.gz", 1494, [5]float64{35.9, 0.3, 28.3, 31.1, 4.4}, 14393, 655813, 2658790, 250452, 4628239, 125.2,
+			0.497},
 		{"trace3.csv.gz", 992, [5]float64{13.5, 2.2, 3.4, 69.7, 11.2}, 3402, 189460, 333078, 46865, 927475, 94.5, 0.437},
 		{"trace4.csv.gz", 2638, [5]float64{63.7, 10, 23.2, 3.1, 0}, 3332, 366467, 1003525, 119336, 4014063, 85.2, 1.29},
 	} {
@@ -45,13 +46,15 @@ func TestRealTracesHaveTheirPublishedStatistics(t *testing.T) {
 				t.Fatal(err)
 			}
 			if st.Jobs != c.jobs || st.ZeroWork != 0 || d.Moved() != 0 || st.First != 0 || len(st.Models) != 8 {
-				t.Errorf("%d jobs, %d without work, %d moved, first at %v, %d models; want %d, 0, 0, 0, 8", st.Jobs, st.ZeroWork, d.Moved(), st.First, len(st.Models), c.jobs)
+				t.Errorf("%d jobs, %d without work, %d moved, first at %v, %d models; want %d, 0, 0, 0, 8", st.Jobs, st.ZeroWork,
+					d.Moved(), st.First, len(st.Models), c.jobs)
 			}
 			for _, q := range []struct {
 				name string
 				got  time.Duration
 				want int
-			}{{"p50", st.Work.P50, c.p50}, {"p90", st.Work.P90, c.p90}, {"p99", st.Work.P99, c.p99}, {"mean", st.Work.Mean, c.mean}, {"max", st.Work.Max, c.max}} {
+			}{{"p50", st.Work.P50, c.p50}, {"p90", st.Work.P90, c.p90}, {"p99", st.Work.P99, c.p99},
+				{"mean", st.Work.Mean, c.mean}, {"max", st.Work.Max, c.max}} {
 				if got := q.got.Round(time.Second); got != time.Duration(q.want)*time.Second {
 					t.Errorf("%s %v, want %d s", q.name, q.got, q.want)
 				}

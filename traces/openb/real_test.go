@@ -61,7 +61,8 @@ func TestRecordedListsHaveTheirPublishedSizes(t *testing.T) {
 		for _, b := range []struct {
 			from, to int
 			percent  float64
-		}{{0, 1, c.none}, {1, 1000, c.shared}, {1000, 1001, c.one}, {2000, 2001, c.two}, {4000, 4001, c.four}, {8000, 8001, c.eight}} {
+		}{{0, 1, c.none}, {1, 1000, c.shared}, {1000, 1001, c.one}, {2000, 2001, c.two}, {4000, 4001, c.four},
+			{8000, 8001, c.eight}} {
 			if p := 100 * float64(st.Between(b.from, b.to)) / float64(st.Jobs); p < b.percent-.051 || p > b.percent+.051 {
 				t.Errorf("%s: %.2f%% from %d to %d thousandths, want %.1f", c.file, p, b.from, b.to, b.percent)
 			}
@@ -84,7 +85,8 @@ func TestRecordedListsHaveTheirPublishedSizes(t *testing.T) {
 		switch k := d.Skipped(); {
 		case c.unplaced == 0 && (len(k) != 0 || !d.Timeless()):
 			t.Errorf("%s: skipped %v, timeless %v", c.file, k, d.Timeless())
-		case c.unplaced > 0 && (len(k) != 1 || k[0] != (traces.Skip{Reason: openb.NeverPlaced, Count: c.unplaced}) || d.Timeless() || st.Jobs+c.unplaced != c.rows):
+		case c.unplaced > 0 && (len(k) != 1 || k[0] != (traces.Skip{Reason: openb.NeverPlaced, Count: c.unplaced}) ||
+			d.Timeless() || st.Jobs+c.unplaced != c.rows):
 			t.Errorf("%s: %d jobs, skipped %v, timeless %v; want %d never placed", c.file, st.Jobs, k, d.Timeless(), c.unplaced)
 		}
 	}
@@ -96,7 +98,8 @@ func TestTheRecordedListHasItsPublishedStatistics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := traces.Spread{P50: 766 * time.Second, P90: 8962 * time.Second, P99: 209987 * time.Second, Max: 12537496 * time.Second}
+	want := traces.Spread{P50: 766 * time.Second, P90: 8962 * time.Second, P99: 209987 * time.Second,
+		Max: 12537496 * time.Second}
 	got := st.Work
 	if mean := got.Mean.Round(time.Second); mean != 37118*time.Second {
 		t.Errorf("mean %v, want 37118 s", mean)
@@ -104,7 +107,8 @@ func TestTheRecordedListHasItsPublishedStatistics(t *testing.T) {
 	if got.Mean = 0; got != want {
 		t.Errorf("durations %+v, want %+v", got, want)
 	}
-	if days := st.Span.Hours() / 24; st.Jobs != 5493 || days < 143.55 || days > 143.65 || st.ZeroWork != 0 || d.Moved() != 0 {
+	if days := st.Span.Hours() / 24; st.Jobs != 5493 || days < 143.55 || days > 143.65 || st.ZeroWork != 0 ||
+		d.Moved() != 0 {
 		t.Errorf("%d jobs over %.2f days, %d without work, %d moved", st.Jobs, days, st.ZeroWork, d.Moved())
 	}
 	if st.Statuses[traces.Failed] != 1486 || st.Statuses[traces.Completed] != 149 { // 24.3% of 6,114 rows failed

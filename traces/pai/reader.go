@@ -57,7 +57,8 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	}
 	types := gpuTypes(t.Columns())
 	if len(types) == 0 {
-		return nil, t.FaultIn("", strings.Join(t.Columns(), ","), "a header with also a column of run times for each GPU type")
+		return nil, t.FaultIn("", strings.Join(t.Columns(), ","),
+			"a header with also a column of run times for each GPU type")
 	}
 	ref := slices.Index(types, o.Reference)
 	if o.Reference == "" {

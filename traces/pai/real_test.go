@@ -35,7 +35,8 @@ func TestThePublishedWorkloadHasItsStatistics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := traces.Spread{P50: 3200 * time.Second, P90: 17286 * time.Second, P99: 124997 * time.Second, Max: 428900 * time.Second}
+	want := traces.Spread{P50: 3200 * time.Second, P90: 17286 * time.Second, P99: 124997 * time.Second,
+		Max: 428900 * time.Second}
 	got := st.Work
 	if mean := got.Mean.Round(time.Second); mean != 9107*time.Second {
 		t.Errorf("mean %v, want 9107 s", mean)
@@ -54,6 +55,7 @@ func TestThePublishedWorkloadHasItsStatistics(t *testing.T) {
 		}
 	}
 	if st.Jobs != 3000 || st.Between(1000, 1001) != 3000 || st.Span != 0 || deadlines != 596 {
-		t.Errorf("%d jobs, %d of one GPU, span %v, %d deadlines (want 19.9%%)", st.Jobs, st.Between(1000, 1001), st.Span, deadlines)
+		t.Errorf("%d jobs, %d of one GPU, span %v, %d deadlines (want 19.9%%)", st.Jobs, st.Between(1000, 1001), st.Span,
+			deadlines)
 	}
 }

@@ -21,8 +21,8 @@ const (
 
 var attemptNames = []string{"job_id", "vc", "num_gpus", "submitted_time", "attempt", "start_time", "end_time"}
 
-// The reasons for which jobs of the attempts' table are left out. The published table has attempts without a start, which
-// waited when the recording ended, and without an end, which ran.
+// The reasons for which jobs of the attempts' table are left out. The published table has attempts without a start,
+// which waited when the recording ended, and without an end, which ran.
 const (
 	NeverRan     = "no run time: every attempt ends when it starts"
 	NeverStarted = "never ran: an attempt without start_time, and none that ran"

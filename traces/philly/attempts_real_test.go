@@ -44,7 +44,8 @@ func TestRealAttemptsHaveTheirPublishedStatistics(t *testing.T) {
 			t.Errorf("%d jobs from %d to %d thousandths, want %d", n, c.from, c.to, c.jobs)
 		}
 	}
-	if days := st.Span.Hours() / 24; days < 108.75 || days > 108.85 || st.JobsPerHour < .9505 || st.JobsPerHour > .9515 || d.Origin().Format(time.DateTime) != "2017-09-04 10:30:41" {
+	if days := st.Span.Hours() / 24; days < 108.75 || days > 108.85 || st.JobsPerHour < .9505 || st.JobsPerHour > .9515 ||
+		d.Origin().Format(time.DateTime) != "2017-09-04 10:30:41" {
 		t.Errorf("%.2f days, %.4f jobs/h, origin %v", days, st.JobsPerHour, d.Origin())
 	}
 }

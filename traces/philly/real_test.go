@@ -38,7 +38,8 @@ func TestRealTableHasItsPublishedStatistics(t *testing.T) {
 	if st.Jobs != 71920 || st.ZeroWork != 0 || len(st.VCs) != 13 {
 		t.Errorf("%d jobs, %d without work, %d VCs; want 71920, 0, 13", st.Jobs, st.ZeroWork, len(st.VCs))
 	}
-	want := traces.Spread{P50: 1079 * time.Second, P90: 10289 * time.Second, P99: 247622 * time.Second, Max: 4628226 * time.Second}
+	want := traces.Spread{P50: 1079 * time.Second, P90: 10289 * time.Second, P99: 247622 * time.Second,
+		Max: 4628226 * time.Second}
 	got := st.Work
 	if mean := got.Mean.Round(time.Second); mean != 12516*time.Second {
 		t.Errorf("mean %v, want 12516 s", mean)
@@ -46,7 +47,8 @@ func TestRealTableHasItsPublishedStatistics(t *testing.T) {
 	if got.Mean = 0; got != want {
 		t.Errorf("durations %+v, want %+v", got, want)
 	}
-	for _, c := range []struct{ from, to, jobs int }{{1000, 2000, 67358}, {2000, 3000, 1778}, {4000, 5000, 1372}, {8000, 9000, 1152}, {16000, 0, 260}} {
+	for _, c := range []struct{ from, to, jobs int }{{1000, 2000, 67358}, {2000, 3000, 1778}, {4000, 5000, 1372},
+		{8000, 9000, 1152}, {16000, 0, 260}} {
 		if n := st.Between(c.from, c.to); n != c.jobs {
 			t.Errorf("%d jobs from %d to %d thousandths, want %d", n, c.from, c.to, c.jobs)
 		}

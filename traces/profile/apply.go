@@ -55,7 +55,8 @@ func profileOf(v *Model, batch int) *traces.Profile {
 	defer made.Unlock()
 	p := made.profiles[madeKey{*v, batch}]
 	if p == nil {
-		p = &traces.Profile{Name: v.Name, GradientBytes: int64(math.Round(v.MB * 1e6)), Compute: v.Compute(batch), MemBytes: mebibytes(v.MemMB), Skewed: v.Skewed}
+		p = &traces.Profile{Name: v.Name, GradientBytes: int64(math.Round(v.MB * 1e6)), Compute: v.Compute(batch),
+			MemBytes: mebibytes(v.MemMB), Skewed: v.Skewed}
 		made.profiles[madeKey{*v, batch}] = p
 	}
 	return p

@@ -16,13 +16,17 @@ func TestMixProfileByHand(t *testing.T) {
 		name string
 		want traces.Profile
 	}{
-		{&lwf, "vgg16", traces.Profile{Name: "vgg16", GradientBytes: 526_400_000, Compute: 90 * time.Millisecond, MemBytes: 4527 << 20, Skewed: true}},
-		{&lwf, "lstm (batch size 3)", traces.Profile{Name: "lstm", GradientBytes: 251_800_000, Compute: 79 * time.Millisecond, MemBytes: 2751 << 20}},
+		{&lwf, "vgg16", traces.Profile{Name: "vgg16", GradientBytes: 526_400_000, Compute: 90 * time.Millisecond,
+			MemBytes: 4527 << 20, Skewed: true}},
+		{&lwf, "lstm (batch size 3)",
+			traces.Profile{Name: "lstm", GradientBytes: 251_800_000, Compute: 79 * time.Millisecond, MemBytes: 2751 << 20}},
 		// 4·10^9 · 53 · 3 / 10.6·10^12 = 0.06 s
-		{&top, "resnet50 (batch size 53)", traces.Profile{Name: "resnet50", GradientBytes: 98_000_000, Compute: 60 * time.Millisecond}},
+		{&top, "resnet50 (batch size 53)",
+			traces.Profile{Name: "resnet50", GradientBytes: 98_000_000, Compute: 60 * time.Millisecond}},
 	} {
 		p := c.m.Profile(1, "j", c.name)
-		if p.Name != c.want.Name || p.GradientBytes != c.want.GradientBytes || p.Compute != c.want.Compute || p.MemBytes != c.want.MemBytes || p.Skewed != c.want.Skewed || p.Speeds != nil || p.Scaling != nil {
+		if p.Name != c.want.Name || p.GradientBytes != c.want.GradientBytes || p.Compute != c.want.Compute ||
+			p.MemBytes != c.want.MemBytes || p.Skewed != c.want.Skewed || p.Speeds != nil || p.Scaling != nil {
 			t.Errorf("%s: %+v, want %+v", c.name, *p, c.want)
 		}
 	}
@@ -73,7 +77,8 @@ func TestHashSeesEveryFigure(t *testing.T) {
 	base := Mix{Models: []Model{{Name: "a", MB: 1, GFLOPs: 1}}, Batches: []int{1}}
 	seen := map[string]int{base.Hash(): -1}
 	for i, change := range []func(v *Model){
-		func(v *Model) { v.Name = "b" }, func(v *Model) { v.MB = 2 }, func(v *Model) { v.GFLOPs = 2 }, func(v *Model) { v.Ms = 2 },
+		func(v *Model) { v.Name = "b" }, func(v *Model) { v.MB = 2 }, func(v *Model) { v.GFLOPs = 2 },
+		func(v *Model) { v.Ms = 2 },
 		func(v *Model) { v.Batch = 2 }, func(v *Model) { v.MemMB = 2 }, func(v *Model) { v.Skewed = true },
 	} {
 		m := base

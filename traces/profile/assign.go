@@ -99,9 +99,9 @@ func duration(seconds float64) time.Duration {
 
 // Assign gives a job what the table knows about its model: Profile, and Work from Iterations and Batch if it is 0. If
 // its deadline is a multiple of its run time (SLO), Assign sets Deadline with Work. Fields of the job's own profile
-// stay if the table does not know them. If Batch is 0, the batch size is the one in the model's name; else, if the table
-// knows how long a training is, the one with the shortest training on these GPUs; else the smallest that was measured
-// there. known is false if the table does not have the model or Work is still 0.
+// stay if the table does not know them. If Batch is 0, the batch size is the one in the model's name; else, if the
+// table knows how long a training is, the one with the shortest training on these GPUs; else the smallest that was
+// measured there. known is false if the table does not have the model or Work is still 0.
 func (t *Table) Assign(j *traces.Job, reference string) (changed, known bool) {
 	gpu, typed := t.Type(reference)
 	m := t.pick(j.Model, j.Batch, j.GPUs, gpu)

@@ -25,15 +25,18 @@ func TestAssignSetsWorkAndProfile(t *testing.T) {
 	if changed != 5 || unknown != 3 { // the model of 3, the iterations of 4, the name of 6
 		t.Errorf("%d changed, %d unknown", changed, unknown)
 	}
-	for i, want := range []time.Duration{2 * time.Second, 5 * time.Second, 2 * time.Second, 0, 0, 1500 * time.Millisecond, time.Second} {
+	for i, want := range []time.Duration{2 * time.Second, 5 * time.Second, 2 * time.Second, 0, 0, 1500 * time.Millisecond,
+		time.Second} {
 		if jobs[i].Work != want {
 			t.Errorf("job %d runs %v, want %v", i, jobs[i].Work, want)
 		}
 	}
-	if p := jobs[0].Profile; p == nil || p != jobs[1].Profile || p != jobs[2].Profile || jobs[3].Profile != nil || jobs[6].Profile != nil {
+	if p := jobs[0].Profile; p == nil || p != jobs[1].Profile || p != jobs[2].Profile || jobs[3].Profile != nil ||
+		jobs[6].Profile != nil {
 		t.Error("jobs of one model do not share its profile, or others have one")
 	}
-	if p := jobs[5].Profile; p.Name != "B" || p.Compute != 500*time.Millisecond || p.GradientBytes != 7 || !p.Skewed || p.MemBytes != 9 || p.Speeds["k80"] != .25 {
+	if p := jobs[5].Profile; p.Name != "B" || p.Compute != 500*time.Millisecond || p.GradientBytes != 7 || !p.Skewed ||
+		p.MemBytes != 9 || p.Speeds["k80"] != .25 {
 		t.Errorf("%+v", p)
 	}
 	if before.Name != "mine" || before.Speeds != nil {
@@ -47,7 +50,8 @@ func TestAssignSetsWorkAndProfile(t *testing.T) {
 	if jobs[0].Profile != again || jobs[0].Profile.Compute != first.Compute {
 		t.Error("a second Assign changes something")
 	}
-	if changed, unknown := assign([]traces.Job{{Model: "A", GPUs: 1, Iterations: 1}}, g, "p100"); changed != 0 || unknown != 1 {
+	if changed, unknown := assign([]traces.Job{{Model: "A", GPUs: 1, Iterations: 1}}, g, "p100"); changed != 0 ||
+		unknown != 1 {
 		t.Errorf("with a type that is not there: %d changed, %d unknown", changed, unknown)
 	}
 }
@@ -58,7 +62,8 @@ func TestAssignTakesTheBatchSizeOfAJob(t *testing.T) {
 		batch int
 		work  time.Duration
 		name  string
-	}{{10, 200 * time.Second, "net (batch size 10)"}, {40, 189 * time.Second, "net (batch size 40)"}, {0, 189 * time.Second, "net (batch size 40)"}, {20, 0, ""}} {
+	}{{10, 200 * time.Second, "net (batch size 10)"}, {40, 189 * time.Second, "net (batch size 40)"},
+		{0, 189 * time.Second, "net (batch size 40)"}, {20, 0, ""}} {
 		j := traces.Job{Model: "net", GPUs: 1, Batch: c.batch}
 		changed, known := s.Assign(&j, "rtx")
 		if known != (c.work > 0) || changed != known || j.Work != c.work || known && j.Profile.Name != c.name {
@@ -69,7 +74,8 @@ func TestAssignTakesTheBatchSizeOfAJob(t *testing.T) {
 
 func TestAssignTakesTheBatchSizeThatAJobHas(t *testing.T) {
 	s := smallSia(t).table()
-	jobs := []traces.Job{{Model: "net", GPUs: 1, Batch: 10}, {Model: "net", GPUs: 1, Batch: 40}, {Model: "net", GPUs: 1}, {Model: "net", GPUs: 1, Batch: 20}}
+	jobs := []traces.Job{{Model: "net", GPUs: 1, Batch: 10}, {Model: "net", GPUs: 1, Batch: 40}, {Model: "net", GPUs: 1},
+		{Model: "net", GPUs: 1, Batch: 20}}
 	changed, unknown := assign(jobs, s, "rtx")
 	if changed != 3 || unknown != 1 {
 		t.Errorf("%d changed, %d unknown", changed, unknown)

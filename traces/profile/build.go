@@ -73,7 +73,8 @@ func (b *builder) keeps(victim, other *model, kept float64) {
 
 // table returns the Table of what was collected.
 func (b *builder) table() *Table {
-	t := &Table{byName: b.models, byBase: map[string][]*model{}, kept: map[pair]float64{}, profiles: map[profileKey]*traces.Profile{}, given: map[*traces.Profile]profileKey{}}
+	t := &Table{byName: b.models, byBase: map[string][]*model{}, kept: map[pair]float64{},
+		profiles: map[profileKey]*traces.Profile{}, given: map[*traces.Profile]profileKey{}}
 	t.models = b.order
 	slices.SortFunc(t.models, func(x, y *model) int {
 		return cmp.Or(cmp.Compare(x.base, y.base), cmp.Compare(x.batch, y.batch), cmp.Compare(x.name, y.name))

@@ -66,7 +66,8 @@ func (d *rows) lucidName(suffix string) (name string, batch int) {
 // models on one GPU and the speed of each, 1 = alone. Their combined use of the GPU (gpu_util, gmem_util, gmem) is not
 // read.
 func (b *builder) lucidPairs(r io.Reader, file string) error {
-	d, err := newRows(r, file, "model1", "dataset1", "gpu_num1", "batchsize1", "amp1", "speed1", "model2", "dataset2", "gpu_num2", "batchsize2", "amp2", "speed2")
+	d, err := newRows(r, file, "model1", "dataset1", "gpu_num1", "batchsize1", "amp1", "speed1", "model2", "dataset2",
+		"gpu_num2", "batchsize2", "amp2", "speed2")
 	if err != nil {
 		return err
 	}

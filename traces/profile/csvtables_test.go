@@ -8,7 +8,9 @@ import (
 
 func TestElasticFlowByHand(t *testing.T) {
 	b := newBuilder()
-	if err := b.elasticflow(strings.NewReader("global_batch_size,1,2,4\r\n64,4.0,6.0,nan\r\n128,2,3.5,0\r\n256,nan,,5\r\n"), "f", "net", "T4"); err != nil {
+	if err := b.elasticflow(
+		strings.NewReader("global_batch_size,1,2,4\r\n64,4.0,6.0,nan\r\n128,2,3.5,0\r\n256,nan,,5\r\n"), "f", "net",
+		"T4"); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.elasticflow(strings.NewReader("1,global_batch_size\n16,64\n"), "f", "net", "A100"); err != nil {
@@ -58,11 +60,14 @@ func TestLucidByHand(t *testing.T) {
 		"2,A,D,1,64,0,0.5,A,D,1,64,0,0.7,50\n"), "f"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.lucidAlone(strings.NewReader("model,dataset,batchsize,amp,speed,gpu_util,gmem_util,gmem,label\nA,D,32,0,320,1,1,2048.5,2\n"), "g"); err != nil {
+	if err := b.lucidAlone(
+		strings.NewReader("model,dataset,batchsize,amp,speed,gpu_util,gmem_util,gmem,label\nA,D,32,0,320,1,1,2048.5,2\n"),
+		"g"); err != nil {
 		t.Fatal(err)
 	}
 	l := b.table()
-	if got, want := strings.Join(l.Models(), "; "), "A (D, batch size 32); A (D, batch size 64); B (E, batch size 64, amp)"; got != want {
+	if got, want := strings.Join(l.Models(), "; "),
+		"A (D, batch size 32); A (D, batch size 64); B (E, batch size 64, amp)"; got != want {
 		t.Errorf("models %s, want %s", got, want)
 	}
 	for _, c := range []struct {
@@ -99,7 +104,9 @@ func TestLucidByHand(t *testing.T) {
 
 func TestTiresiasByHand(t *testing.T) {
 	b := newBuilder()
-	if err := b.tiresias(strings.NewReader("tensor_size_mb,model_name,tensor_index\n1.5,wide,0\n0.25,flat,0\n2.0,wide,1\n0.25,flat,1\n"), "f"); err != nil {
+	if err := b.tiresias(
+		strings.NewReader("tensor_size_mb,model_name,tensor_index\n1.5,wide,0\n0.25,flat,0\n2.0,wide,1\n0.25,flat,1\n"),
+		"f"); err != nil {
 		t.Fatal(err)
 	}
 	s := b.table()

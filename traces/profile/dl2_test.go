@@ -28,7 +28,8 @@ func TestPSSpeedByHand(t *testing.T) {
 		{"two away", []int{2, 0}, []int{0, 1}, 2 / (1 + 8.)},
 		// part 100; each node: P-p = 1: 50; W-v = 1: 50; 2 s; intra 200/1: 0.5 s.
 		{"one of each on two nodes", []int{1, 1}, []int{1, 1}, 2 / (1 + 2.)},
-		// part 50; node 0: P-p = 1: 50; W-v = 6-1 = 5: 10: 5 s; intra 200/5 = 40: 1.25 s. Node 1: P-p = 3: 16.7; W-v: 10: 5 s.
+		// part 50; node 0: P-p = 1: 50; W-v = 6-1 = 5: 10: 5 s; intra 200/5 = 40: 1.25 s. Node 1: P-p = 3: 16.7; W-v: 10: 5
+		// s.
 		{"uneven", []int{5, 1}, []int{3, 1}, 6 / (1 + 5.)},
 		{"no worker", []int{0}, []int{1}, 0},
 		{"no server", []int{1}, []int{0}, 0},
@@ -54,7 +55,8 @@ func TestPSSpeedByHand(t *testing.T) {
 func TestPSSpeedDoesNotDependOnTheOrderOfNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "nodes")
-		w, p := rapid.SliceOfN(rapid.IntRange(0, 4), n, n).Draw(t, "workers"), rapid.SliceOfN(rapid.IntRange(0, 4), n, n).Draw(t, "servers")
+		w, p := rapid.SliceOfN(rapid.IntRange(0, 4), n,
+			n).Draw(t, "workers"), rapid.SliceOfN(rapid.IntRange(0, 4), n, n).Draw(t, "servers")
 		m := DL2Models()[rapid.IntRange(0, 7).Draw(t, "type")]
 		got := PSSpeed(m, w, p)
 		total := 0

@@ -10,6 +10,6 @@
 //   - An Interference says how much throughput two jobs keep beside each other.
 //   - PSSpeed computes the speed of a job with parameter servers, as DL2 does.
 //
-// The package holds figures only. The communication models in simulator/cluster and simulator/sim compute the effect of a
-// placement.
+// The package holds figures only. The communication models in simulator/cluster and simulator/sim compute the effect of
+// a placement.
 package profile

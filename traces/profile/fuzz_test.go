@@ -108,7 +108,8 @@ func FuzzTiresias(f *testing.F) {
 
 func FuzzSia(f *testing.F) {
 	f.Add(placements, scaling, validation, 20, false)
-	f.Add("placement,local_bsz,step_time,sync_time\n88,1,1.0,0.2\n", "num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,8,2,1e-15,0\n", validation, 1<<40, true)
+	f.Add("placement,local_bsz,step_time,sync_time\n88,1,1.0,0.2\n",
+		"num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,8,2,1e-15,0\n", validation, 1<<40, true)
 	f.Fuzz(func(t *testing.T, placed, scaled, valid string, batch int, pipelined bool) {
 		b := newBuilder()
 		name := "net"
@@ -116,7 +117,9 @@ func FuzzSia(f *testing.F) {
 			name = "net_pmp"
 		}
 		a := b.application(name)
-		if batch < 1 || batch > maxBatch || a.placements(strings.NewReader(placed), "p", "rtx") != nil || a.scalability(strings.NewReader(scaled), "s", "rtx") != nil || a.validation(strings.NewReader(valid), "v", batch) != nil {
+		if batch < 1 || batch > maxBatch || a.placements(strings.NewReader(placed), "p", "rtx") != nil ||
+			a.scalability(strings.NewReader(scaled), "s", "rtx") != nil ||
+			a.validation(strings.NewReader(valid), "v", batch) != nil {
 			return
 		}
 		a.finish(b)
@@ -125,7 +128,8 @@ func FuzzSia(f *testing.F) {
 }
 
 func FuzzKindOf(f *testing.F) {
-	for _, s := range []string{smallGavel, `{"net": {"2": {"1": 1.0}}}`, pairsHeader, alone, tensors, placements, scaling, validation} {
+	for _, s := range []string{smallGavel, `{"net": {"2": {"1": 1.0}}}`, pairsHeader, alone, tensors, placements, scaling,
+		validation} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

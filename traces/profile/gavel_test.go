@@ -56,7 +56,8 @@ func TestGavelByHand(t *testing.T) {
 		{"A (batch size 16)", "v100", 5, 0}, {"A (batch size 16)", "v100", 0, 0}, {"A (batch size 16)", "k80", 4, 0},
 		{"A (batch size 32)", "v100", 1, 8}, {"A (batch size 32)", "k80", 1, 0},
 		{"A", "v100", 1, 10}, // the smallest batch size
-		{"B", "k80", 1, 0.5}, {"C", "v100", 1, 3}, {"C", "k80", 1, 0}, {"D", "v100", 1, 0}, {"A", "p100", 1, 0}, {"A", "", 1, 0},
+		{"B", "k80", 1, 0.5}, {"C", "v100", 1, 3}, {"C", "k80", 1, 0}, {"D", "v100", 1, 0}, {"A", "p100", 1, 0},
+		{"A", "", 1, 0},
 	} {
 		if got, ok := g.Throughput(c.model, c.gpu, c.gpus); got != c.want || ok != (c.want > 0) {
 			t.Errorf("%s on %d %s: %v, %v; want %v", c.model, c.gpus, c.gpu, got, ok, c.want)
@@ -96,7 +97,8 @@ func TestGavelByHand(t *testing.T) {
 func TestGavelProfileByHand(t *testing.T) {
 	g := gavelTable(t)
 	p, ok := g.Profile("A (batch size 16)", "v100")
-	if !ok || p.Name != "A (batch size 16)" || p.Compute != 100*time.Millisecond || len(p.Speeds) != 2 || p.Speeds["v100"] != 1 || p.Speeds["k80"] != .25 {
+	if !ok || p.Name != "A (batch size 16)" || p.Compute != 100*time.Millisecond || len(p.Speeds) != 2 ||
+		p.Speeds["v100"] != 1 || p.Speeds["k80"] != .25 {
 		t.Fatalf("%+v", p)
 	}
 	if len(p.Scaling) != 2 || p.Throughput(1) != 10 || p.Throughput(4) != 30 {
@@ -105,7 +107,8 @@ func TestGavelProfileByHand(t *testing.T) {
 	if again, _ := g.Profile("A (batch size 16)", "V100"); again != p {
 		t.Error("a second call makes another profile")
 	}
-	if p, _ := g.Profile("A (batch size 16)", "k80"); p.Speeds["v100"] != 4 || p.Compute != 400*time.Millisecond || p.Scaling != nil {
+	if p, _ := g.Profile("A (batch size 16)", "k80"); p.Speeds["v100"] != 4 || p.Compute != 400*time.Millisecond ||
+		p.Scaling != nil {
 		t.Errorf("on k80: %+v", p)
 	}
 	for _, c := range [][2]string{{"D", "v100"}, {"C", "k80"}, {"A", "p100"}} {
@@ -121,16 +124,25 @@ func TestGavelFaultsNameLineAndKey(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{`[]`, `f:1: got "[", want an object of GPU types`},
 		{`{"v100": 3}`, `f:1: v100: got "3", want an object of jobs`},
-		{"{\"v100\": {\n\n\"A, 1\": {}}}", `f:3: v100 / A, 1: got "A, 1", want a job and its GPUs, as in ('LM (batch size 5)', 1)`},
-		{`{"v100": {"('A', 0)": {}}}`, `f:1: v100 / ('A', 0): got "('A', 0)", want a job and its GPUs, as in ('LM (batch size 5)', 1)`},
+		{"{\"v100\": {\n\n\"A, 1\": {}}}",
+			`f:3: v100 / A, 1: got "A, 1", want a job and its GPUs, as in ('LM (batch size 5)', 1)`},
+		{`{"v100": {"('A', 0)": {}}}`,
+			`f:1: v100 / ('A', 0): got "('A', 0)", want a job and its GPUs, as in ('LM (batch size 5)', 1)`},
 		{`{"v100": {"('A', 1)": {}}}`, `f:1: v100 / ('A', 1): got "no \"null\"", want the throughput alone under "null"`},
-		{"{\"v100\": {\"('A', 1)\": {\n\"null\": \"x\"}}}", `f:2: v100 / ('A', 1) / null: got "x", want 0 or a number from 1e-15 to 1e15`},
-		{`{"v100": {"('A', 1)": {"null": -1}}}`, `f:1: v100 / ('A', 1) / null: got "-1", want 0 or a number from 1e-15 to 1e15`},
-		{`{"v100": {"('A', 1)": {"null": 1, "('B', 1)": [1]}}}`, `f:1: v100 / ('A', 1) / ('B', 1): got "]", want a list of 2 numbers`},
-		{`{"v100": {"('A', 1)": {"null": 1, "('B', 1)": [1, 2, 3]}}}`, `f:1: v100 / ('A', 1) / ('B', 1): got "more numbers", want a list of 2 numbers`},
-		{`{"v100": {"('A', 1)": {"null": 1}, "('A', 1)": {"null": 1}}}`, `f:1: v100 / ('A', 1): got "('A', 1)", want each key once`},
-		{`{"v100": {"('A', 1)": {"null": 1}, "(\"A\", 1)": {"null": 1}}}`, `f:1: v100 / ("A", 1): got "(\"A\", 1)", want each job once`},
-		{`{"v100": {"('A', 1)": {"null": 1`, `f:1: v100 / ('A', 1): got "the end of the file", want a complete JSON document`},
+		{"{\"v100\": {\"('A', 1)\": {\n\"null\": \"x\"}}}",
+			`f:2: v100 / ('A', 1) / null: got "x", want 0 or a number from 1e-15 to 1e15`},
+		{`{"v100": {"('A', 1)": {"null": -1}}}`,
+			`f:1: v100 / ('A', 1) / null: got "-1", want 0 or a number from 1e-15 to 1e15`},
+		{`{"v100": {"('A', 1)": {"null": 1, "('B', 1)": [1]}}}`,
+			`f:1: v100 / ('A', 1) / ('B', 1): got "]", want a list of 2 numbers`},
+		{`{"v100": {"('A', 1)": {"null": 1, "('B', 1)": [1, 2, 3]}}}`,
+			`f:1: v100 / ('A', 1) / ('B', 1): got "more numbers", want a list of 2 numbers`},
+		{`{"v100": {"('A', 1)": {"null": 1}, "('A', 1)": {"null": 1}}}`,
+			`f:1: v100 / ('A', 1): got "('A', 1)", want each key once`},
+		{`{"v100": {"('A', 1)": {"null": 1}, "(\"A\", 1)": {"null": 1}}}`,
+			`f:1: v100 / ("A", 1): got "(\"A\", 1)", want each job once`},
+		{`{"v100": {"('A', 1)": {"null": 1`,
+			`f:1: v100 / ('A', 1): got "the end of the file", want a complete JSON document`},
 		{`{"_unconsolidated": {}}`, `f:1: _unconsolidated: got "", want the name of a GPU type`},
 		{"{}\n{}", `f:2: got "{", want the end of the file`},
 	} {
@@ -143,7 +155,8 @@ func TestGavelFaultsNameLineAndKey(t *testing.T) {
 
 func TestChronusByHand(t *testing.T) {
 	b := newBuilder()
-	if err := b.chronus([]byte(`{"net": {"2": {"1": 1.0, "2": 0.75}, "8": {"4": 0.25, "1": 1.0, "2": 0.5}}, "even": {"2": {"1": 1.0, "2": 1.002}}}`), "f"); err != nil {
+	if err := b.chronus(
+		[]byte(`{"net": {"2": {"1": 1.0, "2": 0.75}, "8": {"4": 0.25, "1": 1.0, "2": 0.5}}, "even": {"2": {"1": 1.0, "2": 1.002}}}`), "f"); err != nil {
 		t.Fatal(err)
 	}
 	c := b.table()
@@ -181,7 +194,8 @@ func TestChronusByHand(t *testing.T) {
 func TestTuplesArePythons(t *testing.T) {
 	for s, want := range map[string]int{
 		`('A', 1)`: 1, `("A", 8)`: 8, `('A',2)`: 2, `('it"s, (x', 3)`: 3,
-		`('A', 1`: 0, `'A', 1`: 0, `('A' 1)`: 0, `('A', -1)`: 0, `('', 1)`: 0, `('A\n', 1)`: 0, `(`: 0, `()`: 0, `('A', 1.5)`: 0, `("A', 1)`: 0,
+		`('A', 1`: 0, `'A', 1`: 0, `('A' 1)`: 0, `('A', -1)`: 0, `('', 1)`: 0, `('A\n', 1)`: 0, `(`: 0, `()`: 0,
+		`('A', 1.5)`: 0, `("A', 1)`: 0,
 	} {
 		if _, n, ok := tuple(s); n != want || ok != (want > 0) {
 			t.Errorf("%s: %d, %v; want %d", s, n, ok, want)

@@ -83,7 +83,9 @@ func (x *Interference) lookup(name string) (int32, bool) {
 // no such measurements, or too many models for a square table.
 func (t *Table) Interference() (*Interference, error) {
 	if len(t.kept) == 0 {
-		return nil, errors.New("the table has no co-locations, want one of Gavel or Lucid, or a file with the columns " + strings.Join(interferenceColumns, ","))
+		return nil,
+			errors.New("the table has no co-locations, want one of Gavel or Lucid, or a file with the columns " +
+				strings.Join(interferenceColumns, ","))
 	}
 	names := t.Models()
 	for _, m := range t.models {
@@ -199,7 +201,8 @@ func LoadInterference(ctx context.Context, from *traces.Files, spec string) (*In
 	if s, ok := strings.CutPrefix(spec, "seeded:"); ok {
 		seed, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("interference: got %q, want seeded:<seed> with a whole number from 0 to %d", spec, uint64(math.MaxUint64))
+			return nil, fmt.Errorf("interference: got %q, want seeded:<seed> with a whole number from 0 to %d", spec,
+				uint64(math.MaxUint64))
 		}
 		return Seeded(seed), nil
 	}
@@ -219,7 +222,8 @@ func LoadInterference(ctx context.Context, from *traces.Files, spec string) (*In
 	}
 	t, err := load(spec, files, open, from.Abs)
 	if err != nil {
-		return nil, fmt.Errorf("interference: got neither a file with the columns %s nor a table: %w", strings.Join(interferenceColumns, ","), err)
+		return nil, fmt.Errorf("interference: got neither a file with the columns %s nor a table: %w",
+			strings.Join(interferenceColumns, ","), err)
 	}
 	x, err := t.Interference()
 	if err != nil {

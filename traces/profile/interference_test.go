@@ -22,8 +22,10 @@ func TestInterferenceFileByHand(t *testing.T) {
 		victim, other string
 		want          float64
 	}{
-		{"A", "B", .5}, {"A", "C", .75}, {"A", "Z", .75}, {"C", "B", .25}, {"Z", "B", .25}, {"Z", "Y", .9}, {"B", "A", .9}, {"C", "C", 1e-3},
-		{"A (D, batch size 32)", "B", 1}, {"A (D, batch size 64)", "B", .5}, {"A (batch size 1)", "C (x)", .75}, {"", "", .9}, {"*", "B", .25},
+		{"A", "B", .5}, {"A", "C", .75}, {"A", "Z", .75}, {"C", "B", .25}, {"Z", "B", .25}, {"Z", "Y", .9}, {"B", "A", .9},
+		{"C", "C", 1e-3},
+		{"A (D, batch size 32)", "B", 1}, {"A (D, batch size 64)", "B", .5}, {"A (batch size 1)", "C (x)", .75}, {"", "", .9},
+		{"*", "B", .25},
 	} {
 		if got := x.Kept(of(c.victim), of(c.other)); got != c.want {
 			t.Errorf("%q beside %q keeps %v, want %v", c.victim, c.other, got, c.want)
@@ -39,7 +41,8 @@ func TestInterferenceFileByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := []float64{few.Kept(of("A"), of("B")), few.Kept(of("B"), of("A")), few.Kept(of("A"), of("Z"))}; got[0] != .5 || got[1] != 1 || got[2] != 1 {
+	if got := []float64{few.Kept(of("A"), of("B")), few.Kept(of("B"), of("A")), few.Kept(of("A"), of("Z"))}; got[0] !=
+		.5 || got[1] != 1 || got[2] != 1 {
 		t.Errorf("%v, want only the first pair slowed", got)
 	}
 }
@@ -63,7 +66,8 @@ func TestInterferenceFaults(t *testing.T) {
 	for i := range maxNames {
 		b.WriteString(strconv.Itoa(i) + ",*,0.5\n")
 	}
-	if _, err := ReadInterference(strings.NewReader(b.String()), "f"); err == nil || !strings.Contains(err.Error(), "f:4097: model: ") {
+	if _, err := ReadInterference(strings.NewReader(b.String()), "f"); err == nil ||
+		!strings.Contains(err.Error(), "f:4097: model: ") {
 		t.Error(err)
 	}
 }
@@ -129,13 +133,16 @@ func TestSeededInterferenceHasDeepSharesFigures(t *testing.T) {
 	if x.Kept(of(""), of("b")) != 1 || x.Kept(of("a"), of("")) != 1 {
 		t.Error("a job without a name is slowed")
 	}
-	if a := x.Kept(of("a"), of("b")); a != Seeded(1).Kept(of("a"), of("b")) || a == x.Kept(of("b"), of("a")) || a == y.Kept(of("a"), of("b")) {
+	if a := x.Kept(of("a"), of("b")); a != Seeded(1).Kept(of("a"), of("b")) || a == x.Kept(of("b"), of("a")) ||
+		a == y.Kept(of("a"), of("b")) {
 		t.Error("the draw does not depend on seed and ordered pair alone")
 	}
 }
 
 func TestLoadInterferenceTellsFilesFromTables(t *testing.T) {
-	dir := write(t, map[string]string{"own.csv": "model,other,kept\nA,B,0.5\n", "gavel.json": smallGavel, "t.csv": tensors, "bad.csv": "model,kept\n", "pairs/p.csv": pairsHeader + "0,A,D,1,32,0,0.9,B,E,1,64,1,1.05,50\n"})
+	dir := write(t,
+		map[string]string{"own.csv": "model,other,kept\nA,B,0.5\n", "gavel.json": smallGavel, "t.csv": tensors,
+			"bad.csv": "model,kept\n", "pairs/p.csv": pairsHeader + "0,A,D,1,32,0,0.9,B,E,1,64,1,1.05,50\n"})
 	for name, want := range map[string]float64{"own.csv": .5, "gavel.json": .6, "pairs": .9, "pairs/p.csv": .9} {
 		x, err := LoadInterference(context.Background(), nil, filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {
@@ -146,9 +153,10 @@ func TestLoadInterferenceTellsFilesFromTables(t *testing.T) {
 		}
 	}
 	for spec, want := range map[string]string{
-		"seeded:x":                    `interference: got "seeded:x", want seeded:<seed> with a whole number from 0 to 18446744073709551615`,
-		"seeded:-1":                   `interference: got "seeded:-1", want seeded:<seed> with a whole number from 0 to 18446744073709551615`,
-		filepath.Join(dir, "t.csv"):   "the table has no co-locations, want one of Gavel or Lucid, or a file with the columns model,other,kept",
+		"seeded:x":  `interference: got "seeded:x", want seeded:<seed> with a whole number from 0 to 18446744073709551615`,
+		"seeded:-1": `interference: got "seeded:-1", want seeded:<seed> with a whole number from 0 to 18446744073709551615`,
+		filepath.Join(dir,
+			"t.csv"): "the table has no co-locations, want one of Gavel or Lucid, or a file with the columns model,other,kept",
 		filepath.Join(dir, "bad.csv"): `bad.csv:1: got "model,kept", want a header with also other`,
 		filepath.Join(dir, "none"):    "there is no such file or folder",
 	} {

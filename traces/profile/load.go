@@ -54,7 +54,8 @@ func LoadIn(ctx context.Context, from *traces.Files, path string) (*Table, error
 }
 
 // load reads the table at path, which consists of files. at returns where a file lies.
-func load(path string, files []string, open func(path string) (io.ReadCloser, error), at func(path string) (string, error)) (*Table, error) {
+func load(path string, files []string, open func(path string) (io.ReadCloser, error),
+	at func(path string) (string, error)) (*Table, error) {
 	b := newBuilder()
 	b.abs = at
 	first, kind := "", ""
@@ -72,7 +73,8 @@ func load(path string, files []string, open func(path string) (io.ReadCloser, er
 			first, kind = file, k
 		}
 		if k != kind || kind == gavelFile && file != first {
-			return nil, fmt.Errorf("profiles %s: got a table of %s in %s and one of %s in %s, want the path of one of them", path, kind, first, k, file)
+			return nil, fmt.Errorf("profiles %s: got a table of %s in %s and one of %s in %s, want the path of one of them",
+				path, kind, first, k, file)
 		}
 		if err := b.file(what, data, file); err != nil {
 			return nil, err
@@ -80,7 +82,10 @@ func load(path string, files []string, open func(path string) (io.ReadCloser, er
 	}
 	for _, a := range b.sia {
 		if len(a.ends) == 0 || len(a.steps) == 0 {
-			return nil, fmt.Errorf("profiles %s: got %d batch sizes and %d measurements of %s, want its validation-<batch>.csv and its placements-<type>.csv or scalability-<type>.csv in one folder", path, len(a.ends), len(a.steps), a.name)
+			return nil,
+				fmt.Errorf(
+					"profiles %s: got %d batch sizes and %d measurements of %s, want its validation-<batch>.csv and its "+
+						"placements-<type>.csv or scalability-<type>.csv in one folder", path, len(a.ends), len(a.steps), a.name)
 		}
 		a.finish(b)
 	}
@@ -123,7 +128,8 @@ func (b *builder) file(what string, data []byte, file string) error {
 	case siaValidation:
 		batch, err := strconv.Atoi(suffix)
 		if err != nil || batch < 1 || batch > maxBatch {
-			return fmt.Errorf("profiles %s: got %q, want the batch size in the file's name, as in validation-128.csv", file, name)
+			return fmt.Errorf("profiles %s: got %q, want the batch size in the file's name, as in validation-128.csv", file,
+				name)
 		}
 		return b.application(folder).validation(r, file, batch)
 	}
@@ -151,7 +157,10 @@ func kindOf(data []byte, file string) (string, error) {
 		if n, err := strconv.Atoi(inner); err == nil && n > 0 {
 			return chronusFile, nil
 		}
-		return "", fmt.Errorf("profiles %s: got JSON with the inner key %q, want Gavel's jobs, as in ('LM (batch size 5)', 1), or Chronus' numbers of GPUs", file, plain.Clip(inner, 80))
+		return "",
+			fmt.Errorf(
+				"profiles %s: got JSON with the inner key %q, want Gavel's jobs, as in ('LM (batch size 5)', 1), or Chronus' "+
+					"numbers of GPUs", file, plain.Clip(inner, 80))
 	}
 	d, err := newRows(bytes.NewReader(data), file)
 	if err != nil {
@@ -176,7 +185,8 @@ func kindOf(data []byte, file string) (string, error) {
 			return k.what, nil
 		}
 	}
-	return "", fmt.Errorf("profiles %s: got the header %q, want that of a performance table", file, plain.Clip(strings.Join(d.Columns(), ","), 80))
+	return "", fmt.Errorf("profiles %s: got the header %q, want that of a performance table", file,
+		plain.Clip(strings.Join(d.Columns(), ","), 80))
 }
 
 // tableFiles returns the files of a table, in lexical order.

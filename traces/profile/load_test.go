@@ -54,15 +54,23 @@ func TestLoadKnowsEveryKindByItsContents(t *testing.T) {
 		files         map[string]string
 		models, types string
 	}{
-		{"gavel, packed", "a.json.gz", map[string]string{"a.json.gz": smallGavel}, "A (batch size 16) A (batch size 32) B C", "k80 v100"},
+		{"gavel, packed", "a.json.gz", map[string]string{"a.json.gz": smallGavel}, "A (batch size 16) A (batch size 32) B C",
+			"k80 v100"},
 		{"chronus", "x", map[string]string{"x": `{"net": {"2": {"1": 1}}}`}, "net", ""},
 		{"a type's folder", "T4", map[string]string{"T4/net.csv": "global_batch_size,1\n8,1\n"}, "net (batch size 8)", "T4"},
-		{"one model's file", "T4/net.csv.gz", map[string]string{"T4/net.csv.gz": "global_batch_size,1\n8,1\n"}, "net (batch size 8)", "T4"},
-		{"folders of types", "", map[string]string{"T4/net.csv": "global_batch_size,1\n8,1\n", "A100/net.csv": "global_batch_size,1\n8,2\n", "README.md": "x"}, "net (batch size 8)", "A100 T4"},
+		{"one model's file", "T4/net.csv.gz", map[string]string{"T4/net.csv.gz": "global_batch_size,1\n8,1\n"},
+			"net (batch size 8)", "T4"},
+		{"folders of types", "", map[string]string{"T4/net.csv": "global_batch_size,1\n8,1\n",
+			"A100/net.csv": "global_batch_size,1\n8,2\n", "README.md": "x"}, "net (batch size 8)", "A100 T4"},
 		{"tiresias", "", map[string]string{"t.csv": "\ufeff" + tensors}, "wide", ""},
-		{"lucid", "", map[string]string{"a.csv": alone, "b.csv": pairsHeader + "0,A,D,1,32,0,0.9,B,E,1,64,1,1.05,50\n"}, "A (D, batch size 32) B (E, batch size 64, amp)", "gpu"},
-		{"an application", "net", map[string]string{"net/placements-rtx.csv": placements, "net/scalability-dgx-ext.csv": scaling, "net/validation-20.csv": validation}, "net (batch size 20)", "dgx-ext rtx"},
-		{"applications, types without names", "", map[string]string{"a/placements.csv": placements, "a/validation-10.csv.gz": validation, "b/scalability.csv": scaling, "b/validation-20.csv": validation, "b/validation-40.csv": validation}, "a (batch size 10) b (batch size 20) b (batch size 40)", "gpu"},
+		{"lucid", "", map[string]string{"a.csv": alone, "b.csv": pairsHeader + "0,A,D,1,32,0,0.9,B,E,1,64,1,1.05,50\n"},
+			"A (D, batch size 32) B (E, batch size 64, amp)", "gpu"},
+		{"an application", "net", map[string]string{"net/placements-rtx.csv": placements,
+			"net/scalability-dgx-ext.csv": scaling, "net/validation-20.csv": validation}, "net (batch size 20)", "dgx-ext rtx"},
+		{"applications, types without names", "",
+			map[string]string{"a/placements.csv": placements, "a/validation-10.csv.gz": validation, "b/scalability.csv": scaling,
+				"b/validation-20.csv": validation, "b/validation-40.csv": validation},
+			"a (batch size 10) b (batch size 20) b (batch size 40)", "gpu"},
 	} {
 		table, err := LoadIn(context.Background(), nil, filepath.Join(write(t, c.files), filepath.FromSlash(c.path)))
 		if err != nil {
@@ -81,19 +89,26 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 		want  string // after the folder
 	}{
 		{map[string]string{"a.md": "x"}, "there is no .csv and no .json file in it"},
-		{map[string]string{"a.csv": "job,duration\n1,2\n"}, `a.csv: got the header "job,duration", want that of a performance table`},
+		{map[string]string{"a.csv": "job,duration\n1,2\n"},
+			`a.csv: got the header "job,duration", want that of a performance table`},
 		{map[string]string{"a.csv": ""}, "a.csv: this is no performance table: "},
-		{map[string]string{"a.json": `{"a": {"b": 1}}`}, `a.json: got JSON with the inner key "b", want Gavel's jobs, as in ('LM (batch size 5)', 1), or Chronus' numbers of GPUs`},
+		{map[string]string{"a.json": `{"a": {"b": 1}}`},
+			`a.json: got JSON with the inner key "b", want Gavel's jobs, as in ('LM (batch size 5)', 1), or Chronus' numbers of GPUs`},
 		{map[string]string{"a.csv": alone, "b.csv": tensors}, "want the path of one of them"},
 		{map[string]string{"a.json": smallGavel, "b.json": smallGavel}, "want the path of one of them"},
-		{map[string]string{"n/placements-x.csv": placements}, "got 0 batch sizes and 1 measurements of n, want its validation-<batch>.csv and its placements-<type>.csv or scalability-<type>.csv in one folder"},
-		{map[string]string{"n/validation-x.csv": validation}, `got "validation-x", want the batch size in the file's name, as in validation-128.csv`},
-		{map[string]string{"n/validation-1.csv": validation, "n/validation-01.csv": validation}, `validation-1.csv:1: got "1", want each batch size in one file`},
+		{map[string]string{"n/placements-x.csv": placements},
+			"got 0 batch sizes and 1 measurements of n, want its validation-<batch>.csv and its placements-<type>.csv or scalability-<type>.csv in one folder"},
+		{map[string]string{"n/validation-x.csv": validation},
+			`got "validation-x", want the batch size in the file's name, as in validation-128.csv`},
+		{map[string]string{"n/validation-1.csv": validation, "n/validation-01.csv": validation},
+			`validation-1.csv:1: got "1", want each batch size in one file`},
 		{map[string]string{"T4/n.csv": "global_batch_size,1\n"}, "there is no model in it"},
-		{map[string]string{"a.csv": tensors + "wide,1,x\n"}, `a.csv:3: tensor_size_mb: got "x", want 0 or a number from 1e-15 to 1e15`},
+		{map[string]string{"a.csv": tensors + "wide,1,x\n"},
+			`a.csv:3: tensor_size_mb: got "x", want 0 or a number from 1e-15 to 1e15`},
 	} {
 		dir := write(t, c.files)
-		if _, err := LoadIn(context.Background(), nil, dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
+		if _, err := LoadIn(context.Background(), nil, dir); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), dir) {
 			t.Errorf("%v\nwant %s", err, c.want)
 		}
 	}
@@ -105,10 +120,13 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 func TestLoadReportsFailuresOfTheCallersOpen(t *testing.T) {
 	dir := write(t, map[string]string{"t.csv": tensors})
 	broken := errors.New("broken")
-	if _, err := load(dir, []string{filepath.Join(dir, "t.csv")}, func(string) (io.ReadCloser, error) { return nil, broken }, filepath.Abs); !errors.Is(err, broken) {
+	if _, err := load(dir, []string{filepath.Join(dir, "t.csv")},
+		func(string) (io.ReadCloser, error) { return nil, broken }, filepath.Abs); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	if _, err := load(dir, []string{filepath.Join(dir, "t.csv")}, func(string) (io.ReadCloser, error) { return badCloser{strings.NewReader(tensors)}, nil }, filepath.Abs); !errors.Is(err, fs.ErrClosed) {
+	if _, err := load(dir, []string{filepath.Join(dir, "t.csv")},
+		func(string) (io.ReadCloser, error) { return badCloser{strings.NewReader(tensors)}, nil },
+		filepath.Abs); !errors.Is(err, fs.ErrClosed) {
 		t.Error(err)
 	}
 }

@@ -15,7 +15,8 @@ type Model struct {
 	Name   string  `yaml:"name"`
 	MB     float64 `yaml:"mb"`               // gradients, 10^6 bytes: exchanged by an all-reduce in each iteration
 	GFLOPs float64 `yaml:"gflops,omitempty"` // forward pass on one example, 10^9 operations
-	Ms     float64 `yaml:"ms,omitempty"`     // compute time of one iteration on one GPU, forward and backward, milliseconds; 0 = from GFLOPs
+	// compute time of one iteration on one GPU, forward and backward, milliseconds; 0 = from GFLOPs
+	Ms     float64 `yaml:"ms,omitempty"`
 	Batch  int     `yaml:"batch,omitempty"`  // fixed batch size on one GPU; 0 = drawn from the mix's
 	MemMB  float64 `yaml:"mem_mb,omitempty"` // GPU memory on each GPU, 2^20 bytes, as drivers count; 0 = not known
 	Skewed bool    `yaml:"skewed,omitempty"` // one tensor is a large share of the gradients: such models want one node
@@ -36,13 +37,15 @@ func (m *Mix) Validate() error {
 	l.Add(len(m.Models) > 0, "models", "none", "a list of models")
 	own := !slices.ContainsFunc(m.Models, func(v Model) bool { return v.Batch == 0 })
 	l.Add(len(m.Batches) > 0 || own && len(m.Models) > 0, "batches", "none", "a list of batch sizes")
-	l.Add(len(m.Weights) == 0 || len(m.Weights) == len(m.Models), "weights", len(m.Weights), fmt.Sprintf("%d, one for each model, or none", len(m.Models)))
+	l.Add(len(m.Weights) == 0 || len(m.Weights) == len(m.Models), "weights", len(m.Weights),
+		fmt.Sprintf("%d, one for each model, or none", len(m.Models)))
 	seen := map[string]bool{}
 	for i, v := range m.Models {
 		key := fmt.Sprintf("models[%d]", i)
 		l.Add(v.Name != "" && !seen[v.Name], key+".name", v.Name, "a name of its own")
 		l.Add(v.MB > 0 && v.MB <= 1e9, key+".mb", v.MB, "a positive number of megabytes")
-		l.Add(v.GFLOPs > 0 && v.GFLOPs <= 1e9 || v.GFLOPs == 0 && v.Ms > 0, key+".gflops", v.GFLOPs, "a positive number, or 0 where ms is given")
+		l.Add(v.GFLOPs > 0 && v.GFLOPs <= 1e9 || v.GFLOPs == 0 && v.Ms > 0, key+".gflops", v.GFLOPs,
+			"a positive number, or 0 where ms is given")
 		l.Add(v.Ms >= 0 && v.Ms <= 1e9, key+".ms", v.Ms, "milliseconds, 0 to 1e9")
 		l.Add(v.Batch >= 0 && v.Batch <= maxBatch, key+".batch", v.Batch, "1 or more, or 0 for one of batches")
 		l.Add(v.MemMB >= 0 && v.MemMB <= 1e9, key+".mem_mb", v.MemMB, "megabytes, 0 to 1e9")
@@ -134,8 +137,8 @@ func Named(name string) (Mix, error) {
 	return m, nil
 }
 
-// Shared returns the mix called name, the same to all callers: they must not change it. Many environments that use one mix
-// should use the same, because drawing from it reads what then stays in the processor's caches.
+// Shared returns the mix called name, the same to all callers: they must not change it. Many environments that use one
+// mix should use the same, because drawing from it reads what then stays in the processor's caches.
 func Shared(name string) (*Mix, error) {
 	if m, ok := shared.Load(name); ok {
 		return m.(*Mix), nil

@@ -24,7 +24,8 @@ func TestEveryNamedMixIsValid(t *testing.T) {
 			t.Errorf("mix %s calls itself %s", n, m.Name)
 		}
 	}
-	if _, err := Named("nets"); err == nil || !strings.Contains(err.Error(), `"nets"`) || !strings.Contains(err.Error(), "topdrl-cnn") {
+	if _, err := Named("nets"); err == nil || !strings.Contains(err.Error(), `"nets"`) ||
+		!strings.Contains(err.Error(), "topdrl-cnn") {
 		t.Errorf("unknown mix: %v", err)
 	}
 }
@@ -86,7 +87,8 @@ func TestDrawIsUniformAndDependsOnSeedAndIDAlone(t *testing.T) {
 }
 
 func TestWeightsDecideHowOftenAModelComes(t *testing.T) {
-	m := Mix{Models: []Model{{Name: "a", MB: 1, GFLOPs: 1}, {Name: "b", MB: 2, GFLOPs: 1}, {Name: "c", MB: 3, GFLOPs: 1}}, Weights: []float64{1, 3, 0}, Batches: []int{32}}
+	m := Mix{Models: []Model{{Name: "a", MB: 1, GFLOPs: 1}, {Name: "b", MB: 2, GFLOPs: 1}, {Name: "c", MB: 3, GFLOPs: 1}},
+		Weights: []float64{1, 3, 0}, Batches: []int{32}}
 	if err := m.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,12 +106,15 @@ func TestWeightsDecideHowOftenAModelComes(t *testing.T) {
 }
 
 func TestValidateNamesEveryFault(t *testing.T) {
-	m := Mix{Models: []Model{{Name: "a", MB: -1, GFLOPs: 1}, {Name: "a", MB: 1, GFLOPs: math.NaN(), Ms: -1, Batch: -1, MemMB: math.Inf(1)}}, Weights: []float64{-1}, Batches: []int{0}}
+	m := Mix{Models: []Model{{Name: "a", MB: -1, GFLOPs: 1},
+		{Name: "a", MB: 1, GFLOPs: math.NaN(), Ms: -1, Batch: -1, MemMB: math.Inf(1)}}, Weights: []float64{-1},
+		Batches: []int{0}}
 	var keys []string
 	for _, f := range fault.All(m.Validate()) {
 		keys = append(keys, f.Key)
 	}
-	if got, want := strings.Join(keys, " "), "weights models[0].mb models[1].name models[1].gflops models[1].ms models[1].batch models[1].mem_mb weights[0] weights batches[0]"; got != want {
+	if got, want := strings.Join(keys, " "),
+		"weights models[0].mb models[1].name models[1].gflops models[1].ms models[1].batch models[1].mem_mb weights[0] weights batches[0]"; got != want {
 		t.Errorf("faults %s\nwant   %s", got, want)
 	}
 }

@@ -75,7 +75,8 @@ func number(t *testing.T, s string) float64 {
 }
 
 func TestRealGavelEqualsAnIndependentReading(t *testing.T) {
-	for file, zeros := range map[string]int{"simulation_throughputs.json.gz": 3, "physical_cluster_throughputs.json.gz": 4} {
+	for file, zeros := range map[string]int{"simulation_throughputs.json.gz": 3,
+		"physical_cluster_throughputs.json.gz": 4} {
 		g := loadReal(t, "profiles-gavel/"+file)
 		if n := len(g.Models()); n != 26 || strings.Join(g.Types(), " ") != "k80 p100 v100" {
 			t.Errorf("%s: %d models, types %v", file, n, g.Types())
@@ -125,7 +126,8 @@ func TestRealGavelEqualsAnIndependentReading(t *testing.T) {
 			t.Fatal(err)
 		}
 		for p, s := range shared {
-			if got, ok := g.Kept(p[0], p[1]); !ok || math.Abs(got-min(1, s.total/s.n)) > 1e-12 || x.Kept(of(p[0]), of(p[1])) != got {
+			if got, ok := g.Kept(p[0], p[1]); !ok || math.Abs(got-min(1, s.total/s.n)) > 1e-12 ||
+				x.Kept(of(p[0]), of(p[1])) != got {
 				t.Errorf("%s beside %s keeps %v, want %v", p[0], p[1], got, s.total/s.n)
 			}
 		}
@@ -172,7 +174,8 @@ func TestRealSiaKnowsItsWorkloads(t *testing.T) {
 	}
 	var jobs []traces.Job
 	var batches []int
-	for _, file := range []string{"newtrace/workload-1.csv", "philly/workload-1.csv", "pollux/workload-1.csv", "saturn/workload-1.csv"} {
+	for _, file := range []string{"newtrace/workload-1.csv", "philly/workload-1.csv", "pollux/workload-1.csv",
+		"saturn/workload-1.csv"} {
 		for _, r := range realRows(t, "sia-workloads/"+file) {
 			jobs = append(jobs, traces.Job{Model: r["application"], GPUs: int(number(t, r["num_replicas"]))})
 			batches = append(batches, int(number(t, r["batch_size"])))
@@ -195,7 +198,8 @@ func TestRealSiaKnowsItsWorkloads(t *testing.T) {
 		if d, ok := s.Work(j.Model, 0, j.GPUs, 0, "aws"); ok && d == j.Work {
 			same++
 		} else if d > j.Work {
-			t.Errorf("%s on %d GPUs: %v with batch size %d, %v with the one that is said to be best", j.Model, j.GPUs, j.Work, batches[i], d)
+			t.Errorf("%s on %d GPUs: %v with batch size %d, %v with the one that is said to be best", j.Model, j.GPUs, j.Work,
+				batches[i], d)
 		}
 	}
 	t.Logf("longest %.2f h, batch size as the table would choose for %d of %d", longest, same, len(jobs))
@@ -212,7 +216,8 @@ func TestRealElasticFlowHasTheRunTimesOfItsTrace(t *testing.T) {
 	rows := realRows(t, "philly-elasticflow/philly_103959.csv")
 	good := 0
 	for _, r := range rows {
-		d, ok := e.Work(r["model_name"], int(number(t, r["batch_size"])), int(number(t, r["num_gpu"])), int64(number(t, r["iteration"])), "A100")
+		d, ok := e.Work(r["model_name"], int(number(t, r["batch_size"])), int(number(t, r["num_gpu"])),
+			int64(number(t, r["iteration"])), "A100")
 		if !ok {
 			t.Fatalf("unknown: %v", r)
 		}
@@ -273,9 +278,11 @@ func TestRealLucidPairs(t *testing.T) {
 func TestRealTiresiasAndChronus(t *testing.T) {
 	s := loadReal(t, "profiles-tiresias/model_tensors.csv")
 	mix, _ := Named("tiresias-cnn")
-	for name, mib := range map[string]float64{"vgg19": 547, "vgg16": 527, "vgg11": 507, "alexnet": 236, "resnet152": 150, "resnet101": 120, "resnet50": 81, "inception4": 133, "inception3": 57} {
+	for name, mib := range map[string]float64{"vgg19": 547, "vgg16": 527, "vgg11": 507, "alexnet": 236, "resnet152": 150,
+		"resnet101": 120, "resnet50": 81, "inception4": 133, "inception3": 57} {
 		p, ok := s.Profile(name, "")
-		if !ok || math.Abs(float64(p.GradientBytes)/(1<<20)-mib) > .51 || p.Skewed != (name == "alexnet" || strings.HasPrefix(name, "vgg")) {
+		if !ok || math.Abs(float64(p.GradientBytes)/(1<<20)-mib) > .51 ||
+			p.Skewed != (name == "alexnet" || strings.HasPrefix(name, "vgg")) {
 			t.Errorf("%s: %+v", name, p)
 		}
 		if v := mix.Find(name); v == nil || math.Abs(v.MB*1e6-float64(p.GradientBytes)) > 1000 || v.Skewed != p.Skewed {
@@ -301,7 +308,8 @@ func TestRealTiresiasAndChronus(t *testing.T) {
 }
 
 func TestRealProfilesScaleAsTheirTables(t *testing.T) {
-	for _, path := range []string{"profiles-sia", "profiles-elasticflow", "profiles-gavel/simulation_throughputs.json.gz"} {
+	for _, path := range []string{"profiles-sia", "profiles-elasticflow",
+		"profiles-gavel/simulation_throughputs.json.gz"} {
 		table := loadReal(t, path)
 		compared := 0
 		for _, gpu := range table.Types() {

@@ -150,7 +150,8 @@ func (a *application) finish(b *builder) {
 		m.iterations = e.iterations
 		for i := 0; i < len(a.steps); {
 			k := i + 1
-			for k < len(a.steps) && a.steps[k].gpu == a.steps[i].gpu && a.steps[k].nodes == a.steps[i].nodes && a.steps[k].gpus == a.steps[i].gpus {
+			for k < len(a.steps) && a.steps[k].gpu == a.steps[i].gpu && a.steps[k].nodes == a.steps[i].nodes &&
+				a.steps[k].gpus == a.steps[i].gpus {
 				k++
 			}
 			s := &a.steps[i]

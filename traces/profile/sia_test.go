@@ -12,10 +12,16 @@ func smallSia(t testing.TB) *builder {
 	b := newBuilder()
 	a := b.application("net")
 	for _, err := range []error{
-		a.placements(strings.NewReader("local_bsz,step_time,sync_time,placement\n10,1.0,0.2,1\n20,1.5,0.3,1\n10,1.1,0.3,11\n20,1.6,0.4,11\n10,1.5,0.5,12\n10,1.7,0.7,21\n"), "p", "rtx"),
-		a.scalability(strings.NewReader("num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,4,10,1.25,0.5\n2,3,10,9,8\n"), "s", "rtx"),
-		a.scalability(strings.NewReader("num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,1,10,0.5,0.1\n"), "s", "a100"),
-		a.validation(strings.NewReader("progress,iteration,metric,grad_sqr,grad_var\n10.0,100,1,1,1\n20.5,200,1,1,1\n"), "v", 10),
+		a.placements(
+			strings.NewReader(
+				"local_bsz,step_time,sync_time,placement\n10,1.0,0.2,1\n20,1.5,0.3,1\n10,1.1,0.3,11\n20,1.6,0.4,11\n10,1.5,0.5,12\n10,1.7,0.7,21\n"), "p", "rtx"),
+		a.scalability(
+			strings.NewReader("num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,4,10,1.25,0.5\n2,3,10,9,8\n"), "s",
+			"rtx"),
+		a.scalability(strings.NewReader("num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,1,10,0.5,0.1\n"), "s",
+			"a100"),
+		a.validation(strings.NewReader("progress,iteration,metric,grad_sqr,grad_var\n10.0,100,1,1,1\n20.5,200,1,1,1\n"), "v",
+			10),
 		a.validation(strings.NewReader("iteration,progress\n30,10\n70,20\n"), "v", 40),
 	} {
 		if err != nil {
@@ -67,7 +73,8 @@ func TestSiaByHand(t *testing.T) {
 	if d, ok := s.Work("net", 0, 1, 0, "rtx"); !ok || d != 189*time.Second { // 70 of 2.7 s, shorter than 200 of 1 s
 		t.Errorf("the shortest training takes %v, %v", d, ok)
 	}
-	if d, ok := s.Work("net", 40, 64, 0, "rtx"); !ok || d != 87500*time.Millisecond { // as on 4, the largest number measured
+	// as on 4, the largest number measured
+	if d, ok := s.Work("net", 40, 64, 0, "rtx"); !ok || d != 87500*time.Millisecond {
 		t.Errorf("on 64 GPUs %v, %v", d, ok)
 	}
 	for _, c := range []struct {
@@ -78,7 +85,8 @@ func TestSiaByHand(t *testing.T) {
 			t.Errorf("%+v take %v", c, d)
 		}
 	}
-	if p, _ := s.Profile("net (batch size 40)", "rtx"); p.Compute != 2700*time.Millisecond || !near(p.Speeds["a100"], 2.7/1.7) || len(p.Scaling) != 3 {
+	if p, _ := s.Profile("net (batch size 40)", "rtx"); p.Compute != 2700*time.Millisecond ||
+		!near(p.Speeds["a100"], 2.7/1.7) || len(p.Scaling) != 3 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -95,7 +103,10 @@ func TestSiaTakesTheMeanOfPlacementsAndPlacementsBeforeScalability(t *testing.T)
 func TestSiaPipelines(t *testing.T) {
 	b := newBuilder()
 	a := b.application("gpt_pmp")
-	if err := a.scalability(strings.NewReader("num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,4,2,0.2,0.5\n2,8,1,0.1,0.7\n1,6,1,0.1,0.5\n"), "s", "rtx"); err != nil {
+	if err := a.scalability(
+		strings.NewReader(
+			"num_nodes,num_replicas,local_bsz,step_time,sync_time\n1,4,2,0.2,0.5\n2,8,1,0.1,0.7\n1,6,1,0.1,0.5\n"), "s",
+		"rtx"); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.validation(strings.NewReader("progress,iteration\n1,10\n"), "v", 48); err != nil {
@@ -116,17 +127,21 @@ func TestSiaPipelines(t *testing.T) {
 
 func TestSiaFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"placement,local_bsz,step_time,sync_time\n10,1,1,0\n", `f:2: placement: got "10", want digits from 1 to 9, the GPUs on each node`},
+		{"placement,local_bsz,step_time,sync_time\n10,1,1,0\n",
+			`f:2: placement: got "10", want digits from 1 to 9, the GPUs on each node`},
 		{"placement,local_bsz,step_time,sync_time\n1,1,0,0\n", `f:2: step_time: got "0", want more than 0 seconds`},
-		{"placement,local_bsz,step_time,sync_time\n1,1,2,3\n", `f:2: sync_time: got "3", want less than step_time, of which it is a part`},
+		{"placement,local_bsz,step_time,sync_time\n1,1,2,3\n",
+			`f:2: sync_time: got "3", want less than step_time, of which it is a part`},
 		{"placement,step_time\n1,1\n", `f:1: got "placement,step_time", want a header with also local_bsz, sync_time`},
 		{"placement,placement\n1,1\n", `f:1: placement: got "placement", want each column once in the header`},
 	} {
-		if err := newBuilder().application("a").placements(strings.NewReader(c.text), "f", "rtx"); err == nil || err.Error() != c.want {
+		if err := newBuilder().application("a").placements(strings.NewReader(c.text), "f", "rtx"); err == nil ||
+			err.Error() != c.want {
 			t.Errorf("%q:\n got %v\nwant %s", c.text, err, c.want)
 		}
 	}
-	err := newBuilder().application("a").scalability(strings.NewReader("num_nodes,num_replicas,local_bsz,step_time,sync_time\n3,2,1,1,0\n"), "f", "rtx")
+	err := newBuilder().application("a").scalability(
+		strings.NewReader("num_nodes,num_replicas,local_bsz,step_time,sync_time\n3,2,1,1,0\n"), "f", "rtx")
 	if err == nil || err.Error() != `f:2: num_nodes: got "3", want a whole number from 1 to 2` {
 		t.Error(err)
 	}
@@ -135,7 +150,8 @@ func TestSiaFaults(t *testing.T) {
 		{"progress,iteration\n", `f:1: got "", want a row with the iterations of an epoch`},
 		{"progress,iteration\n1,0\n", `f:2: iteration: got "0", want a whole number, 1 or more`},
 	} {
-		if err := newBuilder().application("a").validation(strings.NewReader(c.text), "f", 8); err == nil || err.Error() != c.want {
+		if err := newBuilder().application("a").validation(strings.NewReader(c.text), "f", 8); err == nil ||
+			err.Error() != c.want {
 			t.Errorf("%q:\n got %v\nwant %s", c.text, err, c.want)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package sacct reads what Slurm's accounting prints: the jobs of a cluster as sacct -P shows them, one record a line between
-// vertical bars. Facts about its fields are from Slurm's manual (sacct(1), version 25.11). The header has these columns, in any
-// order and capitals:
+// Package sacct reads what Slurm's accounting prints: the jobs of a cluster as sacct -P shows them, one record a line
+// between vertical bars. Facts about its fields are from Slurm's manual (sacct(1), version 25.11). The header has these
+// columns, in any order and capitals:
 //
 //	JobID                 123, a task of an array 123_4, a component of a heterogeneous job 123+1   ID
 //	Submit                2024-03-01T12:00:00, or as SLURM_TIME_FORMAT=%s                           Submit
@@ -18,25 +18,26 @@
 //	JobName, Account                                                                                Name, Group
 //	Cluster               must be the same on all rows
 //
-// A document of sacct --json, of releases 21.08 to 25.05, has the same in other words (AsText). A file may be several of these
-// that were joined: each header and each document has columns and a delimiter of its own.
+// A document of sacct --json, of releases 21.08 to 25.05, has the same in other words (AsText). A file may be several
+// of these that were joined: each header and each document has columns and a delimiter of its own.
 //
 // JobID, Submit, a run time and one of AllocTRES, ReqTRES and ReqGRES are required. All other columns are ignored.
 //
 //   - Job steps (123.batch, 123.0) are parts of jobs and are skipped.
 //   - The components of a heterogeneous job start together, so they are one job of the sum of their resources.
-//   - A job that was requeued has several records of one id with sacct -D. Its Submit is the first, its Work the sum of its runs
-//     as in the other readers of attempts, everything else that of its last run.
-//   - Rows of one run, by component, Submit and Start, count once, as dumps of periods that overlap have them. Of a row that was
-//     written while the job waited or ran and one that was written later, the later one stays.
-//   - Slurm gives ids again when they were reset or have reached the highest. A run is another job of the same id, ID#2, if the one
-//     before was over: COMPLETED before the other's Submit; a day before it if it failed, was cancelled or has no state, or at
-//     once if name or GPUs differ; a month before it if nodes failed or it was preempted; a year before it if it was REQUEUED.
-//   - GPUs are those allocated, else those requested; gres/gpu counts all GPUs, gres/gpu:TYPE those of a type among them.
-//     GPUTypes are the types requested: a type that was merely allocated restricts nothing.
+//   - A job that was requeued has several records of one id with sacct -D. Its Submit is the first, its Work the sum of
+//     its runs as in the other readers of attempts, everything else that of its last run.
+//   - Rows of one run, by component, Submit and Start, count once, as dumps of periods that overlap have them. Of a row
+//     that was written while the job waited or ran and one that was written later, the later one stays.
+//   - Slurm gives ids again when they were reset or have reached the highest. A run is another job of the same id,
+//     ID#2, if the one before was over: COMPLETED before the other's Submit; a day before it if it failed, was
+//     cancelled or has no state, or at once if name or GPUs differ; a month before it if nodes failed or it was
+//     preempted; a year before it if it was REQUEUED.
+//   - GPUs are those allocated, else those requested; gres/gpu counts all GPUs, gres/gpu:TYPE those of a type among
+//     them. GPUTypes are the types requested: a type that was merely allocated restricts nothing.
 //   - Elapsed goes before End less Start, since it leaves out the time for which a job was suspended.
 //   - Jobs that did not start, have not ended or have no run time are left out and counted.
 //
-// The VC of a job is its partition, which is a set of nodes with a queue as VCs are. Its account is the group of users that pays
-// for it. QOS says who may use how much; jobs have no field for it.
+// The VC of a job is its partition, which is a set of nodes with a queue as VCs are. Its account is the group of users
+// that pays for it. QOS says who may use how much; jobs have no field for it.
 package sacct

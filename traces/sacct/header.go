@@ -9,8 +9,8 @@ import (
 // usual are the bytes between fields that are known by themselves.
 const usual = "|,;\t"
 
-// between returns what stands between the fields of a header: what is chosen, else the usual byte that finds most columns, else
-// what stands behind the first name, as --delimiter of sacct takes any text.
+// between returns what stands between the fields of a header: what is chosen, else the usual byte that finds most
+// columns, else what stands behind the first name, as --delimiter of sacct takes any text.
 func (o *Options) between(header []byte) string {
 	if o.Delimiter != 0 {
 		return string(o.Delimiter)
@@ -45,14 +45,15 @@ func behind(header []byte) string {
 
 func letter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
 
-// delimiter returns what stands between the fields of a header as a byte. sacct quotes nothing; what has commas between fields
-// came from another program, which does.
+// delimiter returns what stands between the fields of a header as a byte. sacct quotes nothing; what has commas between
+// fields came from another program, which does.
 func (o *Options) delimiter(header []byte) (delimiter byte, raw bool) {
 	by := o.between(header)
 	return by[0], by != ","
 }
 
-// known counts the columns in a header by which sacct is recognised: all that are read, but for two that other programs have.
+// known counts the columns in a header by which sacct is recognised: all that are read, but for two that other programs
+// have.
 func known(header []byte, by string) (n int) {
 	if by == "" {
 		return 0
@@ -97,9 +98,9 @@ func (o *Options) again(line []byte) bool {
 	return true
 }
 
-// Sniff reports whether head, the first bytes of an unpacked file, begins with a header of sacct: the columns of a job between
-// vertical bars, or between others if one is of generic resources, or the columns of fixed width that NewReader refuses; or is a
-// document of sacct --json. Messages of sacct may stand before it.
+// Sniff reports whether head, the first bytes of an unpacked file, begins with a header of sacct: the columns of a job
+// between vertical bars, or between others if one is of generic resources, or the columns of fixed width that NewReader
+// refuses; or is a document of sacct --json. Messages of sacct may stand before it.
 func Sniff(head []byte) bool {
 	line, rest := lineOf(head)
 	for message(line) && len(rest) > 0 {
@@ -117,8 +118,8 @@ func Sniff(head []byte) bool {
 	return isHeader(line, behind(line))
 }
 
-// Mistaken returns in a sentence what head is if Slurm's commands have printed it and NewReader cannot read it, "" for other
-// files: rows of sacct without a header, and jobs of squeue and scontrol.
+// Mistaken returns in a sentence what head is if Slurm's commands have printed it and NewReader cannot read it, "" for
+// other files: rows of sacct without a header, and jobs of squeue and scontrol.
 func Mistaken(head []byte) string {
 	line, rest := lineOf(head)
 	for message(line) && len(rest) > 0 {
@@ -134,12 +135,14 @@ func Mistaken(head []byte) string {
 }
 
 const (
-	noHeader = "these are rows of sacct without its header, so which column is which is not known; run it without -n (--noheader), or put the header in front, JobID|User|… as in its -o"
-	ofSqueue = "this is what squeue --json or scontrol --json prints: jobs that wait and run now; want sacct --json, which has those that ended"
+	noHeader = "these are rows of sacct without its header, so which column is which is not known; run it without -n " +
+		"(--noheader), or put the header in front, JobID|User|… as in its -o"
+	ofSqueue = "this is what squeue --json or scontrol --json prints: jobs that wait and run now; want sacct --json, " +
+		"which has those that ended"
 )
 
-// headless reports whether line is a row of sacct: it has a job's id, how the job ended, and times or resources; between bars,
-// a state in full will do.
+// headless reports whether line is a row of sacct: it has a job's id, how the job ended, and times or resources;
+// between bars, a state in full will do.
 func headless(line []byte) bool {
 	for _, by := range []string{"|", ",", ";", "\t", string(single)} {
 		fields := bytes.Split(line, []byte(by))
@@ -181,5 +184,6 @@ func fixed(line, rest []byte) bool {
 	isID := func(f []byte) bool {
 		return bytes.EqualFold(f, []byte("JobID")) || bytes.EqualFold(f, []byte("JobIDRaw"))
 	}
-	return slices.ContainsFunc(bytes.Fields(line), isID) && bytes.Count(rule, []byte{'-'}) > 8 && len(bytes.Trim(rule, "- \r")) == 0
+	return slices.ContainsFunc(bytes.Fields(line),
+		isID) && bytes.Count(rule, []byte{'-'}) > 8 && len(bytes.Trim(rule, "- \r")) == 0
 }

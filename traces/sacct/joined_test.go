@@ -27,7 +27,8 @@ func row(id, name string, submit, start, end, work string, state string, gpus in
 		}
 		return "2024-03-01T" + h + ":00"
 	}
-	return fmt.Sprintf("%s|%s|ann|%s|%s|%s|%s|%s|gres/gpu=%d\n", id, name, at(submit), at(start), at(end), work, state, gpus)
+	return fmt.Sprintf("%s|%s|ann|%s|%s|%s|%s|%s|gres/gpu=%d\n", id, name, at(submit), at(start), at(end), work, state,
+		gpus)
 }
 
 func duplicates(d *Reader) int {
@@ -52,42 +53,58 @@ func what(jobs []traces.Job) string {
 func TestRunsOfSeveralDumpsCountOnce(t *testing.T) {
 	done := row("7", "a", "10:00", "10:10", "11:10", "3600", "COMPLETED", 2)
 	steps := "7.batch|batch|ann|2024-03-01T10:10:00|2024-03-01T10:10:00|2024-03-01T11:10:00|3600|COMPLETED|cpu=8\n"
-	requeued := row("8", "a", "10:00", "10:00", "11:00", "3600", "REQUEUED", 2) + row("8", "a", "11:00", "11:02", "12:02", "3600", "COMPLETED", 2)
-	kept := row("9", "a", "10:00", "10:00", "11:00", "3600", "PREEMPTED", 2) + row("9", "a", "10:00", "11:02", "12:02", "3600", "COMPLETED", 2)
-	het := row("5+0", "a", "10:00", "10:00", "11:00", "3600", "COMPLETED", 2) + row("5+1", "a", "10:00", "10:00", "10:30", "1800", "COMPLETED", 4)
-	task := row("6_4", "a", "10:00", "10:00", "10:30", "1800", "COMPLETED", 1) + row("6_5", "a", "10:00", "10:00", "10:30", "1800", "COMPLETED", 1)
+	requeued := row("8", "a", "10:00", "10:00", "11:00", "3600", "REQUEUED",
+		2) + row("8", "a", "11:00", "11:02", "12:02", "3600", "COMPLETED", 2)
+	kept := row("9", "a", "10:00", "10:00", "11:00", "3600", "PREEMPTED",
+		2) + row("9", "a", "10:00", "11:02", "12:02", "3600", "COMPLETED", 2)
+	het := row("5+0", "a", "10:00", "10:00", "11:00", "3600", "COMPLETED",
+		2) + row("5+1", "a", "10:00", "10:00", "10:30", "1800", "COMPLETED", 4)
+	task := row("6_4", "a", "10:00", "10:00", "10:30", "1800", "COMPLETED",
+		1) + row("6_5", "a", "10:00", "10:00", "10:30", "1800", "COMPLETED", 1)
 	for name, c := range map[string]struct {
 		dumps []string
 		want  string
 		again int
 		left  int
 	}{
-		"twice":                     {[]string{done, done}, "7 3600 s 2", 1, 0},
-		"three times":               {[]string{done, done, done}, "7 3600 s 2", 2, 0},
-		"steps":                     {[]string{done + steps, done + steps}, "7 3600 s 2", 1, 0},
-		"running, then ended":       {[]string{row("7", "a", "10:00", "10:10", "", "900", "RUNNING", 2), done}, "7 3600 s 2", 1, 0},
-		"pending, then ended":       {[]string{row("7", "a", "10:00", "", "", "0", "PENDING", 2), done}, "7 3600 s 2", 1, 0},
-		"pending, running, ended":   {[]string{row("7", "a", "10:00", "", "", "0", "PENDING", 2), row("7", "a", "10:00", "10:10", "", "60", "RUNNING", 2), done}, "7 3600 s 2", 2, 0},
-		"running twice":             {[]string{row("7", "a", "10:00", "10:10", "", "60", "RUNNING", 2), row("7", "a", "10:00", "10:10", "", "90", "RUNNING", 2), done}, "7 3600 s 2", 2, 0},
-		"cancelled in the meantime": {[]string{row("7", "a", "10:00", "10:10", "", "60", "RUNNING", 2), row("7", "a", "10:00", "10:10", "10:20", "600", "CANCELLED by 0", 2)}, "7 600 s 2", 1, 0},
-		"cancelled before it ran":   {[]string{row("7", "a", "10:00", "", "", "0", "PENDING", 2), row("7", "a", "10:00", "None", "10:20", "0", "CANCELLED by 0", 2)}, "", 1, 1},
-		"a job that still runs":     {[]string{row("7", "a", "10:00", "10:10", "", "60", "RUNNING", 2), row("7", "a", "10:00", "10:10", "", "90", "RUNNING", 2)}, "", 1, 1},
-		"requeued":                  {[]string{requeued, requeued}, "8 7200 s 2", 2, 0},
-		"requeued, in between":      {[]string{row("8", "a", "10:00", "10:00", "", "60", "RUNNING", 2), requeued}, "8 7200 s 2", 1, 0},
-		"requeued, seen pending":    {[]string{row("8", "a", "10:00", "", "", "0", "PENDING", 2), requeued}, "8 7200 s 2", 0, 0},
-		"requeued with its submit":  {[]string{kept, kept}, "9 7200 s 2", 2, 0},
-		"pending once more":         {[]string{row("9", "a", "10:00", "10:00", "11:00", "3600", "NODE_FAIL", 2), row("9", "a", "11:00", "", "", "0", "PENDING", 2)}, "", 0, 1},
-		"components":                {[]string{het, het}, "5 3600 s 6", 2, 0},
-		"tasks of an array":         {[]string{task, task}, "6_4 1800 s 1, 6_5 1800 s 1", 2, 0},
-		"End corrected":             {[]string{row("7", "a", "10:00", "10:10", "10:20", "600", "FAILED", 2), done}, "7 3600 s 2", 1, 0},
+		"twice":       {[]string{done, done}, "7 3600 s 2", 1, 0},
+		"three times": {[]string{done, done, done}, "7 3600 s 2", 2, 0},
+		"steps":       {[]string{done + steps, done + steps}, "7 3600 s 2", 1, 0},
+		"running, then ended": {[]string{row("7", "a", "10:00", "10:10", "", "900", "RUNNING", 2), done}, "7 3600 s 2",
+			1, 0},
+		"pending, then ended": {[]string{row("7", "a", "10:00", "", "", "0", "PENDING", 2), done}, "7 3600 s 2", 1, 0},
+		"pending, running, ended": {[]string{row("7", "a", "10:00", "", "", "0", "PENDING", 2),
+			row("7", "a", "10:00", "10:10", "", "60", "RUNNING", 2), done}, "7 3600 s 2", 2, 0},
+		"running twice": {[]string{row("7", "a", "10:00", "10:10", "", "60", "RUNNING", 2),
+			row("7", "a", "10:00", "10:10", "", "90", "RUNNING", 2), done}, "7 3600 s 2", 2, 0},
+		"cancelled in the meantime": {[]string{row("7", "a", "10:00", "10:10", "", "60", "RUNNING", 2),
+			row("7", "a", "10:00", "10:10", "10:20", "600", "CANCELLED by 0", 2)}, "7 600 s 2", 1, 0},
+		"cancelled before it ran": {[]string{row("7", "a", "10:00", "", "", "0", "PENDING", 2),
+			row("7", "a", "10:00", "None", "10:20", "0", "CANCELLED by 0", 2)}, "", 1, 1},
+		"a job that still runs": {[]string{row("7", "a", "10:00", "10:10", "", "60", "RUNNING", 2),
+			row("7", "a", "10:00", "10:10", "", "90", "RUNNING", 2)}, "", 1, 1},
+		"requeued": {[]string{requeued, requeued}, "8 7200 s 2", 2, 0},
+		"requeued, in between": {[]string{row("8", "a", "10:00", "10:00", "", "60", "RUNNING", 2), requeued},
+			"8 7200 s 2", 1, 0},
+		"requeued, seen pending": {[]string{row("8", "a", "10:00", "", "", "0", "PENDING", 2), requeued}, "8 7200 s 2", 0,
+			0},
+		"requeued with its submit": {[]string{kept, kept}, "9 7200 s 2", 2, 0},
+		"pending once more": {[]string{row("9", "a", "10:00", "10:00", "11:00", "3600", "NODE_FAIL", 2),
+			row("9", "a", "11:00", "", "", "0", "PENDING", 2)}, "", 0, 1},
+		"components":        {[]string{het, het}, "5 3600 s 6", 2, 0},
+		"tasks of an array": {[]string{task, task}, "6_4 1800 s 1, 6_5 1800 s 1", 2, 0},
+		"End corrected": {[]string{row("7", "a", "10:00", "10:10", "10:20", "600", "FAILED", 2), done},
+			"7 3600 s 2", 1, 0},
 	} {
 		orders := [][]string{c.dumps, slices.Clone(c.dumps)}
 		slices.Reverse(orders[1])
 		for i, dumps := range orders {
-			for with, text := range map[string]string{"": joinedHead + strings.Join(dumps, ""), " with headers": joinedHead + strings.Join(dumps, joinedHead)} {
+			for with, text := range map[string]string{"": joinedHead + strings.Join(dumps, ""),
+				" with headers": joinedHead + strings.Join(dumps, joinedHead)} {
 				jobs, d, err := read(t, text)
 				if err != nil || what(jobs) != c.want || i == 0 && duplicates(d) != c.again {
-					t.Errorf("%s, order %d%s: %v, %q and %d duplicates, want %q and %d", name, i, with, err, what(jobs), duplicates(d), c.want, c.again)
+					t.Errorf("%s, order %d%s: %v, %q and %d duplicates, want %q and %d", name, i, with, err, what(jobs), duplicates(d),
+						c.want, c.again)
 					continue
 				}
 				left := 0
@@ -104,39 +121,52 @@ func TestRunsOfSeveralDumpsCountOnce(t *testing.T) {
 
 // Without the column Start, equal rows are the same run, and rows that differ are not.
 func TestDuplicatesWithoutStart(t *testing.T) {
-	text := joinedHead + row("7", "a", "10:00", "", "11:10", "3600", "COMPLETED", 2) + row("7", "a", "10:00", "", "11:10", "3600", "COMPLETED", 2) +
-		row("8", "a", "10:00", "", "11:00", "3600", "REQUEUED", 2) + row("8", "a", "10:00", "", "12:10", "1800", "COMPLETED", 2)
+	text := joinedHead + row("7", "a", "10:00", "", "11:10", "3600", "COMPLETED",
+		2) + row("7", "a", "10:00", "", "11:10", "3600", "COMPLETED", 2) +
+		row("8", "a", "10:00", "", "11:00", "3600", "REQUEUED",
+			2) + row("8", "a", "10:00", "", "12:10", "1800", "COMPLETED", 2)
 	jobs, d, err := read(t, without(text, "Start"))
 	if err != nil || what(jobs) != "7 3600 s 2, 8 5400 s 2" || duplicates(d) != 1 {
 		t.Errorf("%v, %s, %d duplicates", err, what(jobs), duplicates(d))
 	}
 }
 
-// Slurm gives ids again when they were reset. A job that was submitted long after the run before it ended is another one.
+// Slurm gives ids again when they were reset. A job that was submitted long after the run before it ended is another
+// one.
 func TestIDsThatWereGivenAgain(t *testing.T) {
 	year := func(y, rest string) string { return y + "-03-01T" + rest }
 	old := func(state string, gpus int) string {
-		return row("5", "a", year("2019", "10:00:00"), year("2019", "10:00:00"), year("2019", "12:00:00"), "7200", state, gpus)
+		return row("5", "a", year("2019", "10:00:00"), year("2019", "10:00:00"), year("2019", "12:00:00"), "7200", state,
+			gpus)
 	}
-	latest := row("5", "a", year("2024", "10:00:00"), year("2024", "10:00:00"), year("2024", "11:00:00"), "3600", "COMPLETED", 1)
+	latest := row("5", "a", year("2024", "10:00:00"), year("2024", "10:00:00"), year("2024", "11:00:00"), "3600",
+		"COMPLETED", 1)
 	for name, c := range map[string]struct{ text, want string }{
-		"completed":              {old("COMPLETED", 2) + latest, "5 7200 s 2, 5#2 3600 s 1"},
-		"same GPUs":              {old("COMPLETED", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
-		"the later one first":    {latest + old("COMPLETED", 2), "5 7200 s 2, 5#2 3600 s 1"},
-		"failed":                 {old("FAILED", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
-		"timeout":                {old("TIMEOUT", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
-		"node failed":            {old("NODE_FAIL", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
-		"no state":               {old("", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
-		"never cleared away":     {row("5", "a", year("2019", "10:00:00"), year("2019", "10:00:00"), "", "7200", "RUNNING", 2) + latest, "5 3600 s 1"},
-		"cancelled unstarted":    {row("5", "a", "2024-02-20T10:00:00", "None", "2024-02-20T10:05:00", "0", "CANCELLED by 0", 2) + row("5", "a", "10:00", "10:00", "11:00", "3600", "COMPLETED", 2), "5 3600 s 2"},
-		"in two dumps":           {old("COMPLETED", 2) + latest + old("COMPLETED", 2) + latest, "5 7200 s 2, 5#2 3600 s 1"},
-		"the same day":           {row("5", "a", "10:00", "10:00", "11:00", "3600", "COMPLETED", 2) + row("5", "a", "13:00", "13:00", "14:00", "3600", "COMPLETED", 2), "5 3600 s 2, 5#2 3600 s 2"},
-		"the same day, other":    {row("5", "a", "10:00", "10:00", "11:00", "3600", "FAILED", 2) + row("5", "b", "13:00", "13:00", "14:00", "3600", "COMPLETED", 2), "5 3600 s 2, 5#2 3600 s 2"},
-		"requeued by hand":       {row("5", "a", "10:00", "10:00", "11:00", "3600", "FAILED", 2) + row("5", "a", "11:03", "11:04", "12:04", "3600", "COMPLETED", 2), "5 7200 s 2"},
-		"preempted":              {row("5", "a", "10:00", "10:00", "11:00", "3600", "PREEMPTED", 2) + row("5", "b", "11:00", "13:00", "14:00", "3600", "COMPLETED", 4), "5 7200 s 4"},
-		"requeued, then another": {row("5", "a", year("2019", "08:00:00"), year("2019", "08:00:00"), year("2019", "10:00:00"), "7200", "REQUEUED", 2) + old("COMPLETED", 2) + latest, "5 14400 s 2, 5#2 3600 s 1"},
-		"two tasks":              {strings.ReplaceAll(old("COMPLETED", 2)+latest, "5|a", "5_1|a"), "5_1 7200 s 2, 5_1#2 3600 s 1"},
-		"components": {strings.ReplaceAll(old("COMPLETED", 2)+latest, "5|a", "5+0|a") + strings.ReplaceAll(old("COMPLETED", 2)+latest, "5|a", "5+1|a"),
+		"completed":           {old("COMPLETED", 2) + latest, "5 7200 s 2, 5#2 3600 s 1"},
+		"same GPUs":           {old("COMPLETED", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
+		"the later one first": {latest + old("COMPLETED", 2), "5 7200 s 2, 5#2 3600 s 1"},
+		"failed":              {old("FAILED", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
+		"timeout":             {old("TIMEOUT", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
+		"node failed":         {old("NODE_FAIL", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
+		"no state":            {old("", 1) + latest, "5 7200 s 1, 5#2 3600 s 1"},
+		"never cleared away": {row("5", "a", year("2019", "10:00:00"), year("2019", "10:00:00"), "", "7200", "RUNNING",
+			2) + latest, "5 3600 s 1"},
+		"cancelled unstarted": {row("5", "a", "2024-02-20T10:00:00", "None", "2024-02-20T10:05:00", "0", "CANCELLED by 0",
+			2) + row("5", "a", "10:00", "10:00", "11:00", "3600", "COMPLETED", 2), "5 3600 s 2"},
+		"in two dumps": {old("COMPLETED", 2) + latest + old("COMPLETED", 2) + latest, "5 7200 s 2, 5#2 3600 s 1"},
+		"the same day": {row("5", "a", "10:00", "10:00", "11:00", "3600", "COMPLETED",
+			2) + row("5", "a", "13:00", "13:00", "14:00", "3600", "COMPLETED", 2), "5 3600 s 2, 5#2 3600 s 2"},
+		"the same day, other": {row("5", "a", "10:00", "10:00", "11:00", "3600", "FAILED",
+			2) + row("5", "b", "13:00", "13:00", "14:00", "3600", "COMPLETED", 2), "5 3600 s 2, 5#2 3600 s 2"},
+		"requeued by hand": {row("5", "a", "10:00", "10:00", "11:00", "3600", "FAILED",
+			2) + row("5", "a", "11:03", "11:04", "12:04", "3600", "COMPLETED", 2), "5 7200 s 2"},
+		"preempted": {row("5", "a", "10:00", "10:00", "11:00", "3600", "PREEMPTED",
+			2) + row("5", "b", "11:00", "13:00", "14:00", "3600", "COMPLETED", 4), "5 7200 s 4"},
+		"requeued, then another": {row("5", "a", year("2019", "08:00:00"), year("2019", "08:00:00"), year("2019", "10:00:00"),
+			"7200", "REQUEUED", 2) + old("COMPLETED", 2) + latest, "5 14400 s 2, 5#2 3600 s 1"},
+		"two tasks": {strings.ReplaceAll(old("COMPLETED", 2)+latest, "5|a", "5_1|a"), "5_1 7200 s 2, 5_1#2 3600 s 1"},
+		"components": {strings.ReplaceAll(old("COMPLETED", 2)+latest, "5|a",
+			"5+0|a") + strings.ReplaceAll(old("COMPLETED", 2)+latest, "5|a", "5+1|a"),
 			"5 7200 s 4, 5#2 3600 s 2"},
 	} {
 		jobs, _, err := read(t, joinedHead+c.text)
@@ -148,8 +178,10 @@ func TestIDsThatWereGivenAgain(t *testing.T) {
 		}
 	}
 	// A job that was cancelled before it started has not waited for the one that has its id now.
-	jobs, _, err := read(t, joinedHead+row("5", "a", "2024-02-20T10:00:00", "None", "2024-02-20T10:05:00", "0", "CANCELLED by 0", 2)+
-		row("4", "a", "2024-02-25T10:00:00", "2024-02-25T10:00:00", "2024-02-25T11:00:00", "3600", "COMPLETED", 2)+row("5", "a", "10:00", "10:00", "11:00", "3600", "COMPLETED", 2))
+	jobs, _, err := read(t,
+		joinedHead+row("5", "a", "2024-02-20T10:00:00", "None", "2024-02-20T10:05:00", "0", "CANCELLED by 0", 2)+
+			row("4", "a", "2024-02-25T10:00:00", "2024-02-25T10:00:00", "2024-02-25T11:00:00", "3600", "COMPLETED",
+				2)+row("5", "a", "10:00", "10:00", "11:00", "3600", "COMPLETED", 2))
 	if err != nil || len(jobs) != 2 || jobs[0].ID != "4" || jobs[1].Submit != 5*24*time.Hour {
 		t.Errorf("%v, %+v", err, jobs)
 	}
@@ -158,17 +190,21 @@ func TestIDsThatWereGivenAgain(t *testing.T) {
 // Files that were joined may differ in columns, in delimiters, and in being text or JSON.
 func TestPartsOfOtherForms(t *testing.T) {
 	day := "2024-03-01T"
-	first := "JobID|User|Submit|Start|ElapsedRaw|State|AllocTRES\n7|ann|" + day + "10:00:00|" + day + "10:00:00|60|COMPLETED|gres/gpu=2\n"
+	first := "JobID|User|Submit|Start|ElapsedRaw|State|AllocTRES\n7|ann|" + day + "10:00:00|" + day +
+		"10:00:00|60|COMPLETED|gres/gpu=2\n"
 	for name, c := range map[string]struct{ second, want string }{
-		"other order":   {"State|Submit|Start|User|AllocTRES|ElapsedRaw|JobID\nCOMPLETED|" + day + "11:00:00|" + day + "11:00:00|ann|gres/gpu=1|30|8\n", "7 60 s 2, 8 30 s 1"},
-		"fewer columns": {"JobID|Submit|User|ElapsedRaw|AllocTRES\n8|" + day + "11:00:00|ann|30|gres/gpu=1\n", "7 60 s 2, 8 30 s 1"},
+		"other order": {"State|Submit|Start|User|AllocTRES|ElapsedRaw|JobID\nCOMPLETED|" + day + "11:00:00|" + day +
+			"11:00:00|ann|gres/gpu=1|30|8\n", "7 60 s 2, 8 30 s 1"},
+		"fewer columns": {"JobID|Submit|User|ElapsedRaw|AllocTRES\n8|" + day + "11:00:00|ann|30|gres/gpu=1\n",
+			"7 60 s 2, 8 30 s 1"},
 		"without Start": {"JobID|Submit|User|ElapsedRaw|AllocTRES\n7|" + day + "10:00:00|ann|60|gres/gpu=2\n", "7 60 s 2"},
 		"semicolons":    {strings.ReplaceAll(strings.Replace(first, "7|", "8|", 1), "|", ";"), "7 60 s 2, 8 60 s 2"},
 		"carets":        {strings.ReplaceAll(strings.Replace(first, "7|", "8|", 1), "|", "^|^"), "7 60 s 2, 8 60 s 2"},
-		"a cluster":     {strings.ReplaceAll(strings.ReplaceAll(strings.Replace(first, "7|", "8|", 1), "AllocTRES", "AllocTRES|Cluster"), "gpu=2", "gpu=2|c"), "7 60 s 2, 8 60 s 2"},
-		"a mark":        {"\ufeff" + strings.Replace(first, "7|", "8|", 1), "7 60 s 2, 8 60 s 2"},
-		"no header":     {"8|ann|" + day + "11:00:00|" + day + "11:00:00|30|COMPLETED|gres/gpu=1\n", "7 60 s 2, 8 30 s 1"},
-		"a warning":     {"sacct: warning: slurmdbd connection retried\n" + first, "7 60 s 2"},
+		"a cluster": {strings.ReplaceAll(strings.ReplaceAll(strings.Replace(first, "7|", "8|", 1), "AllocTRES",
+			"AllocTRES|Cluster"), "gpu=2", "gpu=2|c"), "7 60 s 2, 8 60 s 2"},
+		"a mark":    {"\ufeff" + strings.Replace(first, "7|", "8|", 1), "7 60 s 2, 8 60 s 2"},
+		"no header": {"8|ann|" + day + "11:00:00|" + day + "11:00:00|30|COMPLETED|gres/gpu=1\n", "7 60 s 2, 8 30 s 1"},
+		"a warning": {"sacct: warning: slurmdbd connection retried\n" + first, "7 60 s 2"},
 	} {
 		for _, text := range []string{first + c.second, first + "\n" + c.second} {
 			jobs, _, err := read(t, text)
@@ -203,13 +239,16 @@ func documentOf(ids ...int) string {
 	for _, id := range ids {
 		jobs = append(jobs, jobOf(id))
 	}
-	return `{"jobs": [` + strings.Join(jobs, ", ") + `], "meta": {"plugin": {"type": "openapi/slurmdbd"}}, "errors": [], "warnings": []}`
+	return `{"jobs": [` + strings.Join(jobs, ", ") +
+		`], "meta": {"plugin": {"type": "openapi/slurmdbd"}}, "errors": [], "warnings": []}`
 }
 
 func jobOf(id int) string {
-	return fmt.Sprintf(`{"account": "lab", "allocation_nodes": 1, "array": {"job_id": 0, "task_id": {"set": false, "infinite": false, "number": 0}, "task": ""}, "association": {"user": "ann"},`+
-		` "job_id": %d, "state": {"current": ["COMPLETED"]}, "time": {"elapsed": 60, "start": 1709287200, "end": 1709287260, "submission": 1709287200, "limit": {"set": true, "infinite": false, "number": 240}},`+
-		` "tres": {"allocated": [{"type": "gres", "name": "gpu", "id": 1001, "count": 2}], "requested": []}, "user": "ann"}`, id)
+	return fmt.Sprintf(
+		`{"account": "lab", "allocation_nodes": 1, "array": {"job_id": 0, "task_id": {"set": false, "infinite": false, "number": 0}, "task": ""}, "association": {"user": "ann"},`+
+			` "job_id": %d, "state": {"current": ["COMPLETED"]}, "time": {"elapsed": 60, "start": 1709287200, "end": 1709287260, "submission": 1709287200, "limit": {"set": true, "infinite": false, "number": 240}},`+
+			` "tres": {"allocated": [{"type": "gres", "name": "gpu", "id": 1001, "count": 2}], "requested": []}, "user": "ann"}`,
+		id)
 }
 
 // A file may have several documents, in every form in which people join them.
@@ -240,7 +279,8 @@ func TestSeveralDocuments(t *testing.T) {
 		"a warning":         {"sacct: warning: slurmdbd connection retried\n" + a, 2, 0},
 		"jobs twice":        {`{"jobs": [` + jobOf(1) + `], "jobs": [` + jobOf(2) + `]}`, 2, 0},
 	} {
-		for how, r := range map[string]io.Reader{"": strings.NewReader(c.text), " byte by byte": iotest.OneByteReader(strings.NewReader(c.text))} {
+		for how, r := range map[string]io.Reader{"": strings.NewReader(c.text),
+			" byte by byte": iotest.OneByteReader(strings.NewReader(c.text))} {
 			d, err := NewReader(r, "t.txt", Options{})
 			if err != nil {
 				t.Errorf("%s%s: %v", name, how, err)
@@ -256,11 +296,14 @@ func TestSeveralDocuments(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"cut":         {a + "\n" + b[:len(b)/2], "t.txt:5: this is no document of sacct --json (the file's document 2): unexpected EOF"},
-		"behind it":   {a + "\nrubbish\n", `got "1 fields", want 15`},
-		"a brace":     {a + "}", `got "1 fields", want 15`},
-		"squeue":      {`{"jobs": [{"job_id": 5, "job_state": ["PENDING"]}]}`, "this is what squeue --json or scontrol --json prints"},
-		"failed":      {"sacct: error: slurmdbd: connection refused\n" + a, `t.txt:1: sacct says that it failed, so jobs may lack: "sacct: error: slurmdbd: connection refused"`},
+		"cut": {a + "\n" + b[:len(b)/2],
+			"t.txt:5: this is no document of sacct --json (the file's document 2): unexpected EOF"},
+		"behind it": {a + "\nrubbish\n", `got "1 fields", want 15`},
+		"a brace":   {a + "}", `got "1 fields", want 15`},
+		"squeue": {`{"jobs": [{"job_id": 5, "job_state": ["PENDING"]}]}`,
+			"this is what squeue --json or scontrol --json prints"},
+		"failed": {"sacct: error: slurmdbd: connection refused\n" + a,
+			`t.txt:1: sacct says that it failed, so jobs may lack: "sacct: error: slurmdbd: connection refused"`},
 		"failed late": {text + "sacct: error: slurmdbd: connection refused\n", "t.txt:4: sacct says that it failed"},
 		"other dates": {a + "\n" + strings.ReplaceAll(text, "1709287200", "2024-03-01T10:00:00"), "SLURM_TIME_FORMAT=%s"},
 		"no job":      {a + "\n" + `{"a": 1}`, "(the file's document 2): it has no jobs"},
@@ -276,8 +319,11 @@ func TestSeveralDocuments(t *testing.T) {
 
 // A number that is not needed may be of any size; one that is needed and too large is named.
 func TestCountersOfDocuments(t *testing.T) {
-	for _, count := range []string{"18446744073709551614", "18446744073709551615", "9223372036854775808", "-2", "1e400", "null", `"many"`, `{"set": true, "infinite": false, "number": 18446744073709551614}`, "[1]"} {
-		text := strings.Replace(documentOf(1), `{"type": "gres"`, `{"type": "energy", "name": "", "id": 3, "count": `+count+`}, {"type": "fs", "name": "disk", "count": `+count+`}, {"type": "gres"`, 1)
+	for _, count := range []string{"18446744073709551614", "18446744073709551615", "9223372036854775808", "-2", "1e400",
+		"null", `"many"`, `{"set": true, "infinite": false, "number": 18446744073709551614}`, "[1]"} {
+		text := strings.Replace(documentOf(1), `{"type": "gres"`,
+			`{"type": "energy", "name": "", "id": 3, "count": `+count+`}, {"type": "fs", "name": "disk", "count": `+count+
+				`}, {"type": "gres"`, 1)
 		jobs, _, err := read(t, text)
 		if err != nil || what(jobs) != "1 60 s 2" {
 			t.Errorf("energy of %s: %v, %s", count, err, what(jobs))
@@ -290,10 +336,12 @@ func TestCountersOfDocuments(t *testing.T) {
 		{`"elapsed": 60`, `"elapsed": {"set": false, "infinite": false, "number": 0}`, ""}, // from start to end
 		{`"elapsed": 60`, `"elapsed": 18446744073709551614`, ""},
 		{`"elapsed": 60`, `"elapsed": 60.5`, "time.elapsed of job 1: got 60.5, want a whole number"},
-		{`"elapsed": 60`, `"elapsed": 36893488147419103230`, "time.elapsed of job 1: got 36893488147419103230, want a whole number"},
+		{`"elapsed": 60`, `"elapsed": 36893488147419103230`,
+			"time.elapsed of job 1: got 36893488147419103230, want a whole number"},
 		{`"count": 2`, `"count": {"set": true, "infinite": false, "number": 2}`, ""},
 		{`"count": 2`, `"count": 2.0`, ""},
-		{`"count": 2`, `"count": 36893488147419103230`, "tres of job 1: gres/gpu: got 36893488147419103230, want a whole number"},
+		{`"count": 2`, `"count": 36893488147419103230`,
+			"tres of job 1: gres/gpu: got 36893488147419103230, want a whole number"},
 		{`"allocation_nodes": 1`, `"allocation_nodes": {"set": true, "infinite": false, "number": 1}`, ""},
 		{`"job_id": 1`, `"job_id": "one"`, "a job without job_id, state or time"},
 	} {
@@ -301,7 +349,8 @@ func TestCountersOfDocuments(t *testing.T) {
 			t.Fatalf("no %s", c.old)
 		}
 		jobs, _, err := read(t, strings.Replace(documentOf(1), c.old, c.new, 1))
-		if c.want == "" && (err != nil || what(jobs) != "1 60 s 2") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && (err != nil || what(jobs) != "1 60 s 2") ||
+			c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, %s; want %q", c.new, err, what(jobs), c.want)
 		}
 	}
@@ -333,7 +382,8 @@ func TestWhatOtherCommandsPrint(t *testing.T) {
 // Names of columns change in each header, and nothing else does.
 func TestRenamedColumns(t *testing.T) {
 	const text = "JobID|Partition|Account|Submit|State\n1|gpu|Account|5|COMPLETED\nJobID^Account^Partition^Submit^State^AllocTRES\n2^a^b^5^COMPLETED^\n"
-	got, err := io.ReadAll(Renamed(strings.NewReader(text), map[string]string{"Account": "Partition", "Partition": "Account"}))
+	got, err := io.ReadAll(Renamed(strings.NewReader(text),
+		map[string]string{"Account": "Partition", "Partition": "Account"}))
 	want := "JobID|Account|Partition|Submit|State\n1|gpu|Account|5|COMPLETED\nJobID^Partition^Account^Submit^State^AllocTRES\n2^a^b^5^COMPLETED^\n"
 	if err != nil || string(got) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)

@@ -14,14 +14,15 @@ import (
 	"clustergym/traces"
 )
 
-// sniffJSON reports whether head begins with a document of sacct --json: releases until 22.05 begin with their plugin, later
-// ones with the first job. It may be in a list, and be a job alone.
+// sniffJSON reports whether head begins with a document of sacct --json: releases until 22.05 begin with their plugin,
+// later ones with the first job. It may be in a list, and be a job alone.
 func sniffJSON(head []byte) bool {
 	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte(mark)), " \t\r\n")
 	if !document(head) {
 		return false
 	}
-	return bytes.Contains(head, []byte(`"jobs"`)) && (bytes.Contains(head, []byte(`openapi\/dbv`)) || bytes.Contains(head, []byte("openapi/dbv"))) ||
+	return bytes.Contains(head, []byte(`"jobs"`)) &&
+		(bytes.Contains(head, []byte(`openapi\/dbv`)) || bytes.Contains(head, []byte("openapi/dbv"))) ||
 		bytes.Contains(head, []byte(`"allocation_nodes"`)) && bytes.Contains(head, []byte(`"association"`))
 }
 
@@ -51,11 +52,12 @@ func (c *documents) fault(err error) error {
 	if c.count > 1 {
 		which = fmt.Sprintf(" (the file's document %d)", c.count)
 	}
-	return &traces.RowError{File: c.t.file, Line: max(1, c.t.line), Says: fmt.Sprintf("this is no document of sacct --json%s: %v", which, err)}
+	return &traces.RowError{File: c.t.file, Line: max(1, c.t.line),
+		Says: fmt.Sprintf("this is no document of sacct --json%s: %v", which, err)}
 }
 
-// next writes the row of the next job, if it comes to one. It returns io.EOF where the documents end, and gives back what is behind
-// them.
+// next writes the row of the next job, if it comes to one. It returns io.EOF where the documents end, and gives back
+// what is behind them.
 func (c *documents) next() error {
 	switch {
 	case c.in && c.d.More():
@@ -145,7 +147,8 @@ func (c *documents) object() error {
 				return c.fault(err)
 			}
 			if len(all) > 0 {
-				return &traces.RowError{File: c.t.file, Line: max(1, c.t.line), Says: fmt.Sprintf("sacct says that it failed: %s %s", all[0].Description, all[0].Error)}
+				return &traces.RowError{File: c.t.file, Line: max(1, c.t.line),
+					Says: fmt.Sprintf("sacct says that it failed: %s %s", all[0].Description, all[0].Error)}
 			}
 		default:
 			var value json.RawMessage
@@ -262,8 +265,10 @@ func (j *jsonJob) check() error {
 		key string
 		of  *Number
 	}{
-		{"job_id", &j.ID}, {"array.job_id", &j.Array.ID}, {"array.task_id", &j.Array.Task}, {"het.job_id", &j.Het.ID}, {"het.job_offset", &j.Het.Offset},
-		{"allocation_nodes", &j.Nodes}, {"time.submission", &j.Time.Submission}, {"time.start", &j.Time.Start}, {"time.end", &j.Time.End},
+		{"job_id", &j.ID}, {"array.job_id", &j.Array.ID}, {"array.task_id", &j.Array.Task}, {"het.job_id", &j.Het.ID},
+		{"het.job_offset", &j.Het.Offset},
+		{"allocation_nodes", &j.Nodes}, {"time.submission", &j.Time.Submission}, {"time.start", &j.Time.Start},
+		{"time.end", &j.Time.End},
 		{"time.elapsed", &j.Time.Elapsed}, {"time.limit", &j.Time.Limit},
 	} {
 		if n.of.Bad != "" {
@@ -318,7 +323,8 @@ func (j *jsonJob) row(w *bytes.Buffer) {
 	if j.Time.Elapsed.Set {
 		elapsed = strconv.FormatInt(max(0, j.Time.Elapsed.V), 10)
 	}
-	for _, s := range []string{j.id(), user, account, j.Partition, j.Cluster, instant(j.Time.Submission), instant(j.Time.Start), instant(j.Time.End), elapsed,
+	for _, s := range []string{j.id(), user, account, j.Partition, j.Cluster, instant(j.Time.Submission),
+		instant(j.Time.Start), instant(j.Time.End), elapsed,
 		limit, state, strconv.FormatInt(max(0, j.Nodes.V), 10), j.TRES.Allocated.text(), j.TRES.Requested.text()} {
 		w.WriteString(clean(s))
 		w.WriteByte('|')

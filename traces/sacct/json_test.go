@@ -66,7 +66,8 @@ func TestDocumentsGiveTheJobsOfText(t *testing.T) {
 		t.Fatalf("no job %s", id)
 		return traces.Job{}
 	}
-	if j := job("28"); j.GPUs != 2 || !slices.Equal(j.GPUTypes, []string{"a100"}) || j.Work != 4*time.Second || j.Estimate != 10*time.Minute || j.User != "ann" || j.Group != "lab" || j.MemBytes != 4<<30 {
+	if j := job("28"); j.GPUs != 2 || !slices.Equal(j.GPUTypes, []string{"a100"}) || j.Work != 4*time.Second ||
+		j.Estimate != 10*time.Minute || j.User != "ann" || j.Group != "lab" || j.MemBytes != 4<<30 {
 		t.Errorf("%+v", j)
 	}
 	if j := job("32"); j.GPUs != 5 || j.Name != "het" {
@@ -83,15 +84,18 @@ func TestDocumentsGiveTheJobsOfText(t *testing.T) {
 func TestDocumentsThatAreNone(t *testing.T) {
 	good := recorded(t, "23.11.json")
 	for name, c := range map[string]struct{ text, want string }{
-		"cut":           {good[:len(good)/2], "this is no document of sacct --json"},
-		"cut at a job":  {good[:strings.LastIndex(good, "\n]")], "unexpected EOF"},
-		"no jobs":       {`{"meta": {}}`, "it has no jobs"},
-		"no list":       {`{"jobs": 5}`, "jobs is no list"},
-		"of squeue":     {`{"jobs": [{"job_id": 5, "job_state": "PENDING"}]}`, "t.txt:2: this is no document of sacct --json: a job without job_id, state or time"},
-		"that failed":   {strings.Replace(good, `"errors": []`, `"errors": [{"description": "nobody", "error": "answers"}]`, 1), "sacct says that it failed: nobody answers"},
+		"cut":          {good[:len(good)/2], "this is no document of sacct --json"},
+		"cut at a job": {good[:strings.LastIndex(good, "\n]")], "unexpected EOF"},
+		"no jobs":      {`{"meta": {}}`, "it has no jobs"},
+		"no list":      {`{"jobs": 5}`, "jobs is no list"},
+		"of squeue": {`{"jobs": [{"job_id": 5, "job_state": "PENDING"}]}`,
+			"t.txt:2: this is no document of sacct --json: a job without job_id, state or time"},
+		"that failed": {strings.Replace(good, `"errors": []`, `"errors": [{"description": "nobody", "error": "answers"}]`,
+			1), "sacct says that it failed: nobody answers"},
 		"a broken time": {strings.Replace(good, `"elapsed": 4`, `"elapsed": "long"`, 1), "want a whole number"},
-		"resources":     {strings.Replace(good, `"type": "cpu", "name": "", "id": 1, "count": 1}`, `"type": "cpu", "count": -7}`, 1), "AllocTRES"},
-		"another":       {`{"a": 1}`, "it has no jobs"},
+		"resources": {strings.Replace(good, `"type": "cpu", "name": "", "id": 1, "count": 1}`,
+			`"type": "cpu", "count": -7}`, 1), "AllocTRES"},
+		"another": {`{"a": 1}`, "it has no jobs"},
 	} {
 		_, _, err := read(t, c.text)
 		var re *traces.RowError
@@ -109,7 +113,8 @@ func TestDocumentsAreReadAsAStream(t *testing.T) {
 	good := recorded(t, "22.05.json")
 	cut := strings.LastIndex(good, "\n]")
 	job := good[strings.LastIndex(good[:cut], "\n"):cut]
-	r := io.MultiReader(strings.NewReader(good[:cut]), strings.NewReader(strings.Repeat(","+job, 1000)), strings.NewReader(good[cut:]))
+	r := io.MultiReader(strings.NewReader(good[:cut]), strings.NewReader(strings.Repeat(","+job, 1000)),
+		strings.NewReader(good[cut:]))
 	var out bytes.Buffer
 	n, err := io.Copy(&out, AsText(r, "t.json"))
 	if err != nil || bytes.Count(out.Bytes(), []byte{'\n'}) < 1000 || n == 0 {

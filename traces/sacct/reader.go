@@ -39,8 +39,10 @@ const (
 	columns
 )
 
-var names = [columns]string{"JobID", "Submit", "Start", "End", "Elapsed", "ElapsedRaw", "AllocTRES", "ReqTRES", "ReqGRES", "NNodes", "AllocNodes",
-	"NCPUS", "AllocCPUS", "ReqMem", "Timelimit", "TimelimitRaw", "State", "User", "Partition", "Cluster", "JobName", "Account"}
+var names = [columns]string{"JobID", "Submit", "Start", "End", "Elapsed", "ElapsedRaw", "AllocTRES", "ReqTRES",
+	"ReqGRES", "NNodes", "AllocNodes",
+	"NCPUS", "AllocCPUS", "ReqMem", "Timelimit", "TimelimitRaw", "State", "User", "Partition", "Cluster", "JobName",
+	"Account"}
 
 // The reasons for which jobs are left out.
 const (
@@ -56,8 +58,8 @@ type Options struct {
 	Delimiter byte // between fields, as sacct's --delimiter; 0 = what the header shows
 }
 
-// Reader is a traces.Stream over the jobs, in order of submit. sacct prints them in order of id, and the records of a job are
-// apart, so the reader holds all of them in memory. Not safe for concurrent use.
+// Reader is a traces.Stream over the jobs, in order of submit. sacct prints them in order of id, and the records of a
+// job are apart, so the reader holds all of them in memory. Not safe for concurrent use.
 type Reader struct {
 	traces.Sorted
 	name, group bool
@@ -80,9 +82,9 @@ const (
 	running
 )
 
-// NewReader reads r to its end: what sacct -P prints, or sacct --json, or both one behind the other. file is the name used in
-// messages. A fault in a row or the header is a *traces.RowError; its lines are those of AsText: the rows under a document are its
-// jobs, behind a header that it does not have.
+// NewReader reads r to its end: what sacct -P prints, or sacct --json, or both one behind the other. file is the name
+// used in messages. A fault in a row or the header is a *traces.RowError; its lines are those of AsText: the rows under
+// a document are its jobs, behind a header that it does not have.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	var (
 		p     = &parser{places: map[string]int{}}
@@ -115,7 +117,8 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 				continue
 			}
 			if j.GPUs > traces.MaxGPUs || j.Work < 0 {
-				return nil, &traces.RowError{File: file, Line: lines, Column: names[colID], Value: j.ID, Want: "records of one job that together have at most 2^30 GPUs and less than 292 years"}
+				return nil, &traces.RowError{File: file, Line: lines, Column: names[colID], Value: j.ID,
+					Want: "records of one job that together have at most 2^30 GPUs and less than 292 years"}
 			}
 			if same++; same > 1 {
 				j.ID = fmt.Sprintf("%s#%d", j.ID, same)
@@ -146,7 +149,8 @@ func (p *parser) part(h *part, file string, o *Options) error {
 	if headless(h.header) {
 		return &traces.RowError{File: file, Line: 1, Says: noHeader}
 	}
-	t, err := traces.OpenTable(h, file, traces.TableOptions{Delimiter: o.delimiter, Header: "JobID, Submit, Elapsed, AllocTRES"})
+	t, err := traces.OpenTable(h, file,
+		traces.TableOptions{Delimiter: o.delimiter, Header: "JobID, Submit, Elapsed, AllocTRES"})
 	if err != nil {
 		return err
 	}
@@ -182,7 +186,10 @@ func (p *parser) part(h *part, file string, o *Options) error {
 			k = len(p.all)
 			p.places[id], p.all = k, append(p.all, nil)
 		} else if user := p.all[k][0].job.User; user != rec.job.User {
-			return p.fault(colUser, fmt.Sprintf("%q, as in an earlier row of job %s (if Slurm's ids were reset in between, ask for one period at a time with sacct -S and -E)", user, id))
+			return p.fault(colUser,
+				fmt.Sprintf(
+					"%q, as in an earlier row of job %s (if Slurm's ids were reset in between, ask for one period at a time with "+
+						"sacct -S and -E)", user, id))
 		}
 		p.all[k] = append(p.all[k], rec)
 	}
@@ -228,7 +235,8 @@ func (p *parser) lacks() string {
 	if lacks == nil {
 		return ""
 	}
-	return fmt.Sprintf("no column %s; add it to sacct's -o (--format), which here was %.200s", strings.Join(lacks, ", "), strings.Join(header, ","))
+	return fmt.Sprintf("no column %s; add it to sacct's -o (--format), which here was %.200s", strings.Join(lacks, ", "),
+		strings.Join(header, ","))
 }
 
 // cell returns the current row's value without the blanks around it, nil if the file has no such column.

@@ -57,8 +57,11 @@ const made = long +
 `
 
 func wanted() []traces.Job {
-	job := func(id, user, vc, name string, submit, work, estimate time.Duration, gpus int, cores, mem int64, status traces.Status, types ...string) traces.Job {
-		return traces.Job{ID: id, User: user, VC: vc, Name: name, Group: "lab", Submit: submit, Work: work, Estimate: estimate, GPUs: gpus, GPUMilli: 1000, CPUMilli: cores * 1000, MemBytes: mem, Status: status, GPUTypes: types}
+	job := func(id, user, vc, name string, submit, work, estimate time.Duration, gpus int, cores, mem int64,
+		status traces.Status, types ...string) traces.Job {
+		return traces.Job{ID: id, User: user, VC: vc, Name: name, Group: "lab", Submit: submit, Work: work,
+			Estimate: estimate, GPUs: gpus, GPUMilli: 1000, CPUMilli: cores * 1000, MemBytes: mem, Status: status,
+			GPUTypes: types}
 	}
 	return []traces.Job{
 		job("102", "ann", "cpu", "cpu", 0, 48*hour+sec, 0, 0, 4, 8000<<20, traces.Failed),
@@ -75,19 +78,21 @@ func TestReadsWhatSacctPrints(t *testing.T) {
 	trailing := strings.ReplaceAll(made, "\n", "|\n") // sacct -p
 	for name, text := range map[string]string{
 		"-P": made, "-p": trailing, "CR LF": strings.ReplaceAll(made, "\n", "\r\n"), "order mark": "\ufeff" + made,
-		"other capitals":           strings.Replace(made, "AllocTRES|ReqTRES", "AllocTres|ReqTres", 1),
-		"another delimiter":        strings.ReplaceAll(made, "|", ";"),
-		"a tab":                    strings.ReplaceAll(made, "|", "\t"),
-		"a zone":                   stamp.ReplaceAllString(made, "${0}+01:00"),
-		"elapsed alone":            without(made, "ElapsedRaw", "TimelimitRaw"),
-		"numbers alone":            without(made, "Elapsed", "Start", "NCPUS", "ReqMem") + "",
-		"without the unused":       without(made, "QOS", "Eligible"),
-		"without names":            without(made, "JobName", "Account", "QOS", "Eligible"),
-		"the states' short names":  strings.NewReplacer("|COMPLETED|", "|CD|", "|PENDING|", "|PD|", "|RUNNING|", "|R|", "|TIMEOUT|", "|TO|", "|CANCELLED by 1000|", "|CANCELLED+|").Replace(made),
+		"other capitals":     strings.Replace(made, "AllocTRES|ReqTRES", "AllocTres|ReqTres", 1),
+		"another delimiter":  strings.ReplaceAll(made, "|", ";"),
+		"a tab":              strings.ReplaceAll(made, "|", "\t"),
+		"a zone":             stamp.ReplaceAllString(made, "${0}+01:00"),
+		"elapsed alone":      without(made, "ElapsedRaw", "TimelimitRaw"),
+		"numbers alone":      without(made, "Elapsed", "Start", "NCPUS", "ReqMem") + "",
+		"without the unused": without(made, "QOS", "Eligible"),
+		"without names":      without(made, "JobName", "Account", "QOS", "Eligible"),
+		"the states' short names": strings.NewReplacer("|COMPLETED|", "|CD|", "|PENDING|", "|PD|", "|RUNNING|", "|R|",
+			"|TIMEOUT|", "|TO|", "|CANCELLED by 1000|", "|CANCELLED+|").Replace(made),
 		"cores of resources alone": without(made, "NCPUS", "AllocCPUS"),
 	} {
 		jobs, d, err := read(t, text)
-		want, skips := wanted(), []traces.Skip{{Reason: NeverStarted, Count: 2}, {Reason: NotEnded, Count: 2}, {Reason: NoRunTime, Count: 1}}
+		want, skips := wanted(), []traces.Skip{{Reason: NeverStarted, Count: 2}, {Reason: NotEnded, Count: 2},
+			{Reason: NoRunTime, Count: 1}}
 		switch name {
 		case "numbers alone":
 			want[4].MemBytes = 0 // it had no resources but ReqMem
@@ -136,7 +141,8 @@ func TestNamesAndAccountsOfJobs(t *testing.T) {
 			t.Errorf("job %s: name %q, account %q, want %q", jobs[i].ID, jobs[i].Name, jobs[i].Group, want)
 		}
 	}
-	if unsafe.StringData(jobs[1].Name) != unsafe.StringData(jobs[4].Name) || unsafe.StringData(jobs[1].Group) != unsafe.StringData(jobs[4].Group) {
+	if unsafe.StringData(jobs[1].Name) != unsafe.StringData(jobs[4].Name) ||
+		unsafe.StringData(jobs[1].Group) != unsafe.StringData(jobs[4].Group) {
 		t.Error("jobs do not share their names")
 	}
 	if Sniff([]byte("JobID|JobName|Account|Size\n")) {
@@ -160,7 +166,8 @@ func TestRunTimesFromStartToEnd(t *testing.T) {
 			}
 		}
 	}
-	jobs, _, err = read(t, "JobID|Submit|Start|End|AllocTRES\n1|2024-10-27T02:50:00|2024-10-27T02:50:00|2024-10-27T02:10:00|\n")
+	jobs, _, err = read(t,
+		"JobID|Submit|Start|End|AllocTRES\n1|2024-10-27T02:50:00|2024-10-27T02:50:00|2024-10-27T02:10:00|\n")
 	if err != nil || jobs[0].Work != 20*60*sec {
 		t.Errorf("%v, %+v: the hour that occurs twice", err, jobs)
 	}
@@ -203,7 +210,10 @@ func TestGPUsOfARow(t *testing.T) {
 		{"", "", "gpu:2", 0, -1, ""},
 		{"", "", "gpu:1073741824", 2, -1, ""},
 	} {
-		jobs, _, err := read(t, fmt.Sprintf("JobID|Submit|ElapsedRaw|State|AllocTRES|ReqTRES|ReqGRES|NNodes\n7|2024-03-01T12:00:00|5|COMPLETED|%s|%s|%s|%d\n", c.alloc, c.req, c.gres, c.nodes))
+		jobs, _, err := read(t,
+			fmt.Sprintf(
+				"JobID|Submit|ElapsedRaw|State|AllocTRES|ReqTRES|ReqGRES|NNodes\n7|2024-03-01T12:00:00|5|COMPLETED|%s|%s|%s|%d\n",
+				c.alloc, c.req, c.gres, c.nodes))
 		if c.gpus < 0 {
 			var re *traces.RowError
 			if !errors.As(err, &re) || re.Line != 2 {
@@ -218,14 +228,16 @@ func TestGPUsOfARow(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	for text, want := range map[string]int64{"64G": 64 << 30, "65536M": 64 << 30, "65536": 64 << 30, "187.50G": 187.5 * (1 << 30), "1T": 1 << 40, "2048K": 2 << 20, "0": 0, "0.001P": 1 << 50 / 1000, "64g": 64 << 30,
+	for text, want := range map[string]int64{"64G": 64 << 30, "65536M": 64 << 30, "65536": 64 << 30,
+		"187.50G": 187.5 * (1 << 30), "1T": 1 << 40, "2048K": 2 << 20, "0": 0, "0.001P": 1 << 50 / 1000, "64g": 64 << 30,
 		"x": -1, "": -1, "-1G": -1, "64GB": -1, "9000000P": -1, "G": -1} {
 		if got, ok := memory([]byte(text)); ok != (want >= 0) || ok && got != want {
 			t.Errorf("%q: %d, %v; want %d", text, got, ok, want)
 		}
 	}
 	for text, want := range map[string]int64{"4Gn": 8 << 30, "100Mc": 600 << 20, "4G": 4 << 30, "0n": 0, "": 0} {
-		jobs, _, err := read(t, "JobID|Submit|ElapsedRaw|AllocTRES|ReqMem|NNodes|NCPUS\n7|2024-03-01T12:00:00|5||"+text+"|2|6\n")
+		jobs, _, err := read(t,
+			"JobID|Submit|ElapsedRaw|AllocTRES|ReqMem|NNodes|NCPUS\n7|2024-03-01T12:00:00|5||"+text+"|2|6\n")
 		if err != nil || jobs[0].MemBytes != want {
 			t.Errorf("%q: %v, %+v; want %d", text, err, jobs, want)
 		}
@@ -233,8 +245,10 @@ func TestMemory(t *testing.T) {
 }
 
 func TestStates(t *testing.T) {
-	for text, want := range map[string]traces.Status{"COMPLETED": traces.Completed, "FAILED": traces.Failed, "TIMEOUT": traces.Failed, "NODE_FAIL": traces.Failed, "OUT_OF_MEMORY": traces.Failed, "BOOT_FAIL": traces.Failed,
-		"DEADLINE": traces.Failed, "CANCELLED": traces.Cancelled, "CANCELLED by 0": traces.Cancelled, "PREEMPTED": traces.Cancelled, "REVOKED": traces.Cancelled, "REQUEUED": traces.StatusUnknown,
+	for text, want := range map[string]traces.Status{"COMPLETED": traces.Completed, "FAILED": traces.Failed,
+		"TIMEOUT": traces.Failed, "NODE_FAIL": traces.Failed, "OUT_OF_MEMORY": traces.Failed, "BOOT_FAIL": traces.Failed,
+		"DEADLINE": traces.Failed, "CANCELLED": traces.Cancelled, "CANCELLED by 0": traces.Cancelled,
+		"PREEMPTED": traces.Cancelled, "REVOKED": traces.Cancelled, "REQUEUED": traces.StatusUnknown,
 		"RESIZING": traces.StatusUnknown, "": traces.StatusUnknown, "NEW_STATE": traces.StatusUnknown} {
 		jobs, _, err := read(t, "JobID|Submit|ElapsedRaw|AllocTRES|State\n7|2024-03-01T12:00:00|5||"+text+"\n")
 		if err != nil || len(jobs) != 1 || jobs[0].Status != want {
@@ -252,25 +266,38 @@ func TestStates(t *testing.T) {
 func TestFaultsSayWhatSacctIsToPrint(t *testing.T) {
 	const head = "JobID|User|Submit|Start|End|Elapsed|Timelimit|AllocTRES|NNodes|NCPUS|Cluster\n"
 	row := func(cells string) string {
-		return head + "1|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:01|00:00:01|00:01:00|cpu=1|1|1|c\n" + cells + "\n"
+		return head + "1|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:01|00:00:01|00:01:00|cpu=1|1|1|c\n" +
+			cells + "\n"
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":        {"", `t.txt:1: got "", want a header with JobID, Submit, Elapsed, AllocTRES`},
-		"fixed width":  {"       JobID              Submit    Elapsed  AllocTRES \n------------ ------------------- ---------- ---------- \n123          2024-03-01T12:00:00   00:01:00  billing=8+ \n", "t.txt:1: these are columns of fixed width, in which sacct cuts what is too long: run it with -P (--parsable2)"},
-		"no GPUs":      {"JobID|Submit|Elapsed\n", "t.txt:1: no column AllocTRES; add it to sacct's -o (--format), which here was JobID,Submit,Elapsed"},
-		"little":       {"JobID|State|Start\n", "t.txt:1: no column Submit, ElapsedRaw, AllocTRES; add it"},
-		"no nodes":     {"JobID|Submit|Elapsed|ReqGRES\n", "no column NNodes"},
-		"an id":        {row("x|a|2024-03-01T12:00:00|||00:00:01|||1|1|c"), `t.txt:3: JobID: got "x", want a job as 123, 123_4 or 123+1 (steps such as 123.0 are skipped)`},
-		"a bar":        {row("2|a|b|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:01|00:00:01|||1|1|c"), `t.txt:3: got "12 fields", want 11, as in the header`},
-		"submit":       {row("2|a|Ystday 12:00|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01|||1|1|c"), `t.txt:3: Submit: got "Ystday 12:00", want a time as 2024-03-01T12:00:00 (SLURM_TIME_FORMAT=standard)`},
-		"two clocks":   {row("2|a|1709294400|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01|||1|1|c"), `t.txt:3: Submit: got "1709294400", want a time in the form of those before`},
-		"elapsed":      {row("2|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:00|1h|||1|1|c"), `t.txt:3: Elapsed: got "1h", want a run time as [D-]HH:MM:SS`},
-		"limit":        {row("2|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01|INVALID||1|1|c"), `t.txt:3: Timelimit: got "INVALID", want a time as [D-]HH:MM:SS, UNLIMITED or Partition_Limit`},
-		"resources":    {row("2|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01||gres/gpu=x|1|1|c"), `t.txt:3: AllocTRES: got "gres/gpu=x", want resources as cpu=8,gres/gpu=2,mem=64G,node=1`},
-		"nodes":        {row("2|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01|||x|1|c"), `t.txt:3: NNodes: got "x", want a number of nodes`},
-		"cores":        {row("2|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01|||1|1K|c"), `t.txt:3: NCPUS: got "1K", want a number of cores`},
-		"reset ids":    {row("1|b|2024-03-01T13:00:00|2024-03-01T13:00:00|2024-03-01T13:00:01|00:00:01|||1|1|c"), `t.txt:3: User: got "b", want "a", as in an earlier row of job 1 (if Slurm's ids were reset in between, ask for one period at a time with sacct -S and -E)`},
-		"two clusters": {row("2|a|2024-03-01T13:00:00|2024-03-01T13:00:00|2024-03-01T13:00:01|00:00:01|||1|1|d"), `t.txt:3: Cluster: got "d", want c, as in the rows before (ids of jobs are unique in a cluster only: sacct -M NAME shows one)`},
+		"empty":       {"", `t.txt:1: got "", want a header with JobID, Submit, Elapsed, AllocTRES`},
+		"fixed width": {"       JobID              Submit    Elapsed  AllocTRES \n------------ ------------------- ---------- ---------- \n123          2024-03-01T12:00:00   00:01:00  billing=8+ \n", "t.txt:1: these are columns of fixed width, in which sacct cuts what is too long: run it with -P (--parsable2)"},
+		"no GPUs": {"JobID|Submit|Elapsed\n",
+			"t.txt:1: no column AllocTRES; add it to sacct's -o (--format), which here was JobID,Submit,Elapsed"},
+		"little":   {"JobID|State|Start\n", "t.txt:1: no column Submit, ElapsedRaw, AllocTRES; add it"},
+		"no nodes": {"JobID|Submit|Elapsed|ReqGRES\n", "no column NNodes"},
+		"an id": {row("x|a|2024-03-01T12:00:00|||00:00:01|||1|1|c"),
+			`t.txt:3: JobID: got "x", want a job as 123, 123_4 or 123+1 (steps such as 123.0 are skipped)`},
+		"a bar": {row("2|a|b|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:01|00:00:01|||1|1|c"),
+			`t.txt:3: got "12 fields", want 11, as in the header`},
+		"submit": {row("2|a|Ystday 12:00|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01|||1|1|c"),
+			`t.txt:3: Submit: got "Ystday 12:00", want a time as 2024-03-01T12:00:00 (SLURM_TIME_FORMAT=standard)`},
+		"two clocks": {row("2|a|1709294400|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01|||1|1|c"),
+			`t.txt:3: Submit: got "1709294400", want a time in the form of those before`},
+		"elapsed": {row("2|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:00|1h|||1|1|c"),
+			`t.txt:3: Elapsed: got "1h", want a run time as [D-]HH:MM:SS`},
+		"limit": {row("2|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01|INVALID||1|1|c"),
+			`t.txt:3: Timelimit: got "INVALID", want a time as [D-]HH:MM:SS, UNLIMITED or Partition_Limit`},
+		"resources": {row("2|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01||gres/gpu=x|1|1|c"),
+			`t.txt:3: AllocTRES: got "gres/gpu=x", want resources as cpu=8,gres/gpu=2,mem=64G,node=1`},
+		"nodes": {row("2|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01|||x|1|c"),
+			`t.txt:3: NNodes: got "x", want a number of nodes`},
+		"cores": {row("2|a|2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:00|00:00:01|||1|1K|c"),
+			`t.txt:3: NCPUS: got "1K", want a number of cores`},
+		"reset ids": {row("1|b|2024-03-01T13:00:00|2024-03-01T13:00:00|2024-03-01T13:00:01|00:00:01|||1|1|c"),
+			`t.txt:3: User: got "b", want "a", as in an earlier row of job 1 (if Slurm's ids were reset in between, ask for one period at a time with sacct -S and -E)`},
+		"two clusters": {row("2|a|2024-03-01T13:00:00|2024-03-01T13:00:00|2024-03-01T13:00:01|00:00:01|||1|1|d"),
+			`t.txt:3: Cluster: got "d", want c, as in the rows before (ids of jobs are unique in a cluster only: sacct -M NAME shows one)`},
 	} {
 		_, _, err := read(t, c.text)
 		var re *traces.RowError
@@ -301,15 +328,18 @@ func TestSniffKnowsOtherTables(t *testing.T) {
 	}
 }
 
-// A job of drawn runs and components, printed as sacct prints it in any order, is read back, and so is the native file of it.
+// A job of drawn runs and components, printed as sacct prints it in any order, is read back, and so is the native file
+// of it.
 func TestDrawnJobsAreReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var rows []string
 		var want []traces.Job
 		origin := time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC)
 		for i := range rapid.IntRange(1, 8).Draw(t, "jobs") {
-			j := traces.Job{ID: fmt.Sprint(1000 + i), User: fmt.Sprintf("u%d", i%3), VC: "p", GPUMilli: 1000, Status: traces.Completed,
-				Submit: time.Duration(rapid.IntRange(0, 1e6).Draw(t, "submit")) * sec, Estimate: time.Duration(rapid.IntRange(0, 99999).Draw(t, "limit")) * time.Minute}
+			j := traces.Job{ID: fmt.Sprint(1000 + i), User: fmt.Sprintf("u%d", i%3), VC: "p", GPUMilli: 1000,
+				Status: traces.Completed,
+				Submit: time.Duration(rapid.IntRange(0,
+					1e6).Draw(t, "submit")) * sec, Estimate: time.Duration(rapid.IntRange(0, 99999).Draw(t, "limit")) * time.Minute}
 			parts, runs := rapid.IntRange(1, 3).Draw(t, "components"), rapid.IntRange(1, 3).Draw(t, "runs")
 			for r := range runs {
 				longest := 0
@@ -319,7 +349,9 @@ func TestDrawnJobsAreReadBack(t *testing.T) {
 					if parts > 1 {
 						id += fmt.Sprintf("+%d", c)
 					}
-					work, gpus, cores, mem := rapid.IntRange(1, 1e6).Draw(t, "work"), rapid.IntRange(0, 64).Draw(t, "gpus"), rapid.IntRange(1, 256).Draw(t, "cores"), rapid.IntRange(0, 1e6).Draw(t, "mem")
+					work, gpus, cores, mem := rapid.IntRange(1,
+						1e6).Draw(t, "work"), rapid.IntRange(0, 64).Draw(t, "gpus"), rapid.IntRange(1, 256).Draw(t,
+						"cores"), rapid.IntRange(0, 1e6).Draw(t, "mem")
 					longest = max(longest, work)
 					j.GPUs += gpus
 					j.CPUMilli += int64(cores) * 1000
@@ -332,7 +364,9 @@ func TestDrawnJobsAreReadBack(t *testing.T) {
 						limit = slurm(j.Estimate)
 					}
 					submit := origin.Add(j.Submit + time.Duration(r)*1e7*sec).Format("2006-01-02T15:04:05")
-					rows = append(rows, strings.Join([]string{id, j.User, "p", submit, slurm(time.Duration(work) * sec), limit, state, fmt.Sprintf("billing=1,cpu=%d,gres/gpu=%d,mem=%dM", cores, gpus, mem)}, "|"),
+					rows = append(rows,
+						strings.Join([]string{id, j.User, "p", submit, slurm(time.Duration(work) * sec), limit, state,
+							fmt.Sprintf("billing=1,cpu=%d,gres/gpu=%d,mem=%dM", cores, gpus, mem)}, "|"),
 						id+".batch|||"+submit+"|00:00:01||COMPLETED|cpu=1")
 				}
 				j.Work += time.Duration(longest) * sec
@@ -340,7 +374,8 @@ func TestDrawnJobsAreReadBack(t *testing.T) {
 			want = append(want, j)
 		}
 		order := rapid.Permutation(rows).Draw(t, "order")
-		got, d, err := readT(t, "JobID|User|Partition|Submit|Elapsed|Timelimit|State|AllocTRES\n"+strings.Join(order, "\n")+"\n")
+		got, d, err := readT(t,
+			"JobID|User|Partition|Submit|Elapsed|Timelimit|State|AllocTRES\n"+strings.Join(order, "\n")+"\n")
 		if err != nil || len(d.Skipped()) != 0 {
 			t.Fatal(err)
 		}
@@ -415,7 +450,8 @@ func FuzzReader(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for i, j := range jobs {
-			if j.Submit < 0 || i > 0 && j.Submit < jobs[i-1].Submit || j.Work <= 0 || j.Estimate < 0 || j.GPUs < 0 || j.GPUs > traces.MaxGPUs || j.CPUMilli < 0 || j.MemBytes < 0 || j.ID == "" || seen[j.ID] {
+			if j.Submit < 0 || i > 0 && j.Submit < jobs[i-1].Submit || j.Work <= 0 || j.Estimate < 0 || j.GPUs < 0 ||
+				j.GPUs > traces.MaxGPUs || j.CPUMilli < 0 || j.MemBytes < 0 || j.ID == "" || seen[j.ID] {
 				t.Fatalf("%+v", j)
 			}
 			seen[j.ID] = true

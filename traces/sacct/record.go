@@ -51,8 +51,8 @@ func (p *parser) record(r *record, id string) {
 	j.Estimate = p.limit()
 }
 
-// state reads how a job ended, or that it has not. REQUEUED says that another run follows; RESIZING, that one of another size
-// does.
+// state reads how a job ended, or that it has not. REQUEUED says that another run follows; RESIZING, that one of
+// another size does.
 func state(b []byte) (traces.Status, ending, after) {
 	word, _, _ := bytes.Cut(bytes.TrimSuffix(b, []byte{'+'}), []byte{' '})
 	switch strings.ToUpper(string(word)) {
@@ -336,8 +336,8 @@ func (p *parser) requested(c int, nodes, cores int64) int64 {
 	return mem * times
 }
 
-// generic reads a request for generic resources: gpu:2, gpu:v100:4, gres:gpu:2, PER_NODE:gres:gpu:2, joined by commas. It counts
-// GPUs on each node, or in the job if perJob.
+// generic reads a request for generic resources: gpu:2, gpu:v100:4, gres:gpu:2, PER_NODE:gres:gpu:2, joined by commas.
+// It counts GPUs on each node, or in the job if perJob.
 func generic(b []byte) (gpus int64, types []string, perJob, ok bool) {
 	for item := range bytes.SplitSeq(b, []byte{','}) {
 		item, _, _ = bytes.Cut(bytes.TrimSpace(item), []byte{'('}) // (S:0-1): sockets

@@ -20,9 +20,9 @@ const (
 	requeued                 // one
 )
 
-// How long after the end of a run the next one of the same job is submitted at the latest; what comes later under its id is
-// another job, because Slurm's ids have begun again. Slurm submits a job that it requeues at once, and one that has ended can be
-// requeued by hand as long as the controller keeps it, which is minutes.
+// How long after the end of a run the next one of the same job is submitted at the latest; what comes later under its
+// id is another job, because Slurm's ids have begun again. Slurm submits a job that it requeues at once, and one that
+// has ended can be requeued by hand as long as the controller keeps it, which is minutes.
 var within = [...]time.Duration{unclear: day, completed: 0, broken: day, interrupted: 31 * day, requeued: 366 * day}
 
 // stale is how long the record of a job that had not ended may be older than the next of its job.
@@ -30,15 +30,19 @@ const stale = 31 * day
 
 const day = 24 * time.Hour
 
-// distinct returns the records without those of a run that another record describes too, and how many those are. A run has its
-// component, submit and start. Of equal ones the one that has ended stays, and of several the one that ended last.
+// distinct returns the records without those of a run that another record describes too, and how many those are. A run
+// has its component, submit and start. Of equal ones the one that has ended stays, and of several the one that ended
+// last.
 func distinct(records []record) (kept []record, again int) {
 	if len(records) == 1 {
 		return records, 0
 	}
 	slices.SortStableFunc(records, func(a, b record) int {
-		return cmp.Or(cmp.Compare(a.component, b.component), cmp.Compare(a.job.Submit, b.job.Submit), cmp.Compare(uint64(a.start), uint64(b.start)), // -1 last
-			cmp.Compare(a.ends, b.ends), -cmp.Compare(a.end, b.end), -cmp.Compare(a.after, b.after), -cmp.Compare(a.job.Work, b.job.Work))
+		// -1 last
+		return cmp.Or(cmp.Compare(a.component, b.component), cmp.Compare(a.job.Submit, b.job.Submit),
+			cmp.Compare(uint64(a.start), uint64(b.start)),
+			cmp.Compare(a.ends,
+				b.ends), -cmp.Compare(a.end, b.end), -cmp.Compare(a.after, b.after), -cmp.Compare(a.job.Work, b.job.Work))
 	})
 	for _, r := range records {
 		if n := len(kept); n > 0 && kept[n-1].same(&r) {
@@ -112,8 +116,8 @@ func (r *record) over() time.Duration {
 	return began + r.job.Work
 }
 
-// whole returns the job of all its records, in order, and why it is left out, "" if it is not. The job's GPUs or Work are out of range if
-// the records add up to too much.
+// whole returns the job of all its records, in order, and why it is left out, "" if it is not. The job's GPUs or Work
+// are out of range if the records add up to too much.
 func whole(records []record) (j traces.Job, why string) {
 	var (
 		work time.Duration

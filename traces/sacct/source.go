@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// source is a file of which a JSON decoder and a reader of lines take turns: what one has read too much goes back to it.
+// source is a file of which a JSON decoder and a reader of lines take turns: what one has read too much goes back to
+// it.
 type source struct {
 	r   io.Reader
 	buf []byte // read and not yet taken

@@ -9,12 +9,13 @@ import (
 	"clustergym/traces"
 )
 
-// AsText returns the file in r as sacct -P prints it. Every document of sacct --json in it, at its beginning or behind others and
-// behind rows, becomes a header and rows, with times as seconds since 1970 and the columns that NewReader reads; in names of
-// jobs, vertical bars and line breaks become blanks. A document is also a list of documents, or of jobs, or a job on a line of its
-// own, as jq makes them. Rows stay as they are. Messages of sacct, which stand among its rows if its standard error went into the
-// same file, become empty lines, and those of errors are a fault, because then jobs may lack. It holds one job in memory. A fault
-// is a *traces.RowError of file, whose lines are those of the result.
+// AsText returns the file in r as sacct -P prints it. Every document of sacct --json in it, at its beginning or behind
+// others and behind rows, becomes a header and rows, with times as seconds since 1970 and the columns that NewReader
+// reads; in names of jobs, vertical bars and line breaks become blanks. A document is also a list of documents, or of
+// jobs, or a job on a line of its own, as jq makes them. Rows stay as they are. Messages of sacct, which stand among
+// its rows if its standard error went into the same file, become empty lines, and those of errors are a fault, because
+// then jobs may lack. It holds one job in memory. A fault is a *traces.RowError of file, whose lines are those of the
+// result.
 func AsText(r io.Reader, file string) io.Reader {
 	return &asText{src: &source{r: r}, file: file, start: true}
 }
@@ -67,7 +68,9 @@ func (t *asText) next() error {
 	}
 	if t.start && message(b) {
 		if fails(b) {
-			return &traces.RowError{File: t.file, Line: t.line + 1, Says: fmt.Sprintf("sacct says that it failed, so jobs may lack: %.300q; want its output alone and whole", bytes.TrimSpace(b))}
+			return &traces.RowError{File: t.file, Line: t.line + 1,
+				Says: fmt.Sprintf("sacct says that it failed, so jobs may lack: %.300q; want its output alone and whole",
+					bytes.TrimSpace(b))}
 		}
 		b = []byte{'\n'}
 	}
@@ -123,8 +126,8 @@ func newParts(r io.Reader, o Options) *parts {
 	return &parts{src: &source{r: r}, o: o, start: true}
 }
 
-// next returns the next part and how many lines there are before it, io.EOF after the last. The part before must have been read
-// to its end. The first part of an empty file is empty.
+// next returns the next part and how many lines there are before it, io.EOF after the last. The part before must have
+// been read to its end. The first part of an empty file is empty.
 func (p *parts) next() (*part, int, error) {
 	if p.header == nil && p.lines > 0 {
 		return nil, 0, io.EOF

@@ -40,7 +40,9 @@ func TestReadsAWorkloadInOrderOfSubmit(t *testing.T) {
 		}, 0},
 	} {
 		text := made(t, c.file)
-		for name, in := range map[string]string{"as it is": text, "CR LF and a mark": "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n") + "\r\n\r\n", "quotes": strings.ReplaceAll(text, ",appa,", `,"appa",`)} {
+		for name, in := range map[string]string{"as it is": text,
+			"CR LF and a mark": "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n") + "\r\n\r\n",
+			"quotes":           strings.ReplaceAll(text, ",appa,", `,"appa",`)} {
 			d, err := NewReader(strings.NewReader(in), "t.csv")
 			if err != nil {
 				t.Errorf("%s, %s: %v", c.file, name, err)
@@ -62,12 +64,15 @@ func TestReadsAWorkloadInOrderOfSubmit(t *testing.T) {
 func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	const head = "name,time,application,num_replicas,batch_size,category\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"another header":  {"name,time,num_replicas\n", `t.csv:1: got "name,time,num_replicas", want a header with also application, batch_size`},
+		"another header": {"name,time,num_replicas\n",
+			`t.csv:1: got "name,time,num_replicas", want a header with also application, batch_size`},
 		"before the time": {head + "a,-1,app,1,8,\n", `t.csv:2: time: got "-1", want seconds, 0 or more`},
 		"no application":  {head + "a,1,,1,8,\n", `t.csv:2: application: got "", want the name of an application`},
-		"no GPU":          {head + "a,1,app,0,8,\n", `t.csv:2: num_replicas: got "0", want a whole number of GPUs, 1 or more`},
-		"no batch":        {head + "a,1,app,1,x,\n", `t.csv:2: batch_size: got "x", want a whole number, 1 or more`},
-		"category":        {head + "a,1,app,1,8,fixed\n", `t.csv:2: category: got "fixed", want adaptive, scale-gpus or rigid`},
+		"no GPU": {head + "a,1,app,0,8,\n",
+			`t.csv:2: num_replicas: got "0", want a whole number of GPUs, 1 or more`},
+		"no batch": {head + "a,1,app,1,x,\n", `t.csv:2: batch_size: got "x", want a whole number, 1 or more`},
+		"category": {head + "a,1,app,1,8,fixed\n",
+			`t.csv:2: category: got "fixed", want adaptive, scale-gpus or rigid`},
 	} {
 		_, err := NewReader(strings.NewReader(c.text), "t.csv")
 		var re *traces.RowError

@@ -68,7 +68,8 @@ func TestTheWorkloadsOfPolluxHaveTheArrivalsOfThoseOfPhilly(t *testing.T) {
 			}
 		}
 	}
-	if j, err := traces.ReadAll(published(t, "newtrace", "workload-1.csv")); err != nil || j[0].Submit != 487661836*time.Microsecond {
+	if j, err := traces.ReadAll(published(t, "newtrace", "workload-1.csv")); err != nil ||
+		j[0].Submit != 487661836*time.Microsecond {
 		t.Errorf("the first job comes at %v, want 487.661836 s; %v", j[0].Submit, err)
 	}
 }

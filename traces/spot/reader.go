@@ -20,7 +20,8 @@ const (
 	colCPU // the first optional column
 )
 
-var names = []string{"job_name", "organization", "gpu_model", "gpu_request", "worker_num", "submit_time", "duration", "job_type", "cpu_request"}
+var names = []string{"job_name", "organization", "gpu_model", "gpu_request", "worker_num", "submit_time", "duration",
+	"job_type", "cpu_request"}
 
 // NoWorkers is the reason for which rows are left out.
 const NoWorkers = "no workers: worker_num is 0 or not given"
@@ -31,8 +32,8 @@ type Reader struct{ traces.Sorted }
 // Sniff reports whether head, the first bytes of an unpacked file, is the beginning of such a file.
 func Sniff(head []byte) bool { return traces.HasColumns(head, names[:colCPU]...) }
 
-// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file is the
-// name used in messages. A fault in a row is a *traces.RowError.
+// NewReader reads r to its end and sorts the jobs by submit; jobs with equal submits keep the order of the file. file
+// is the name used in messages. A fault in a row is a *traces.RowError.
 func NewReader(r io.Reader, file string) (*Reader, error) {
 	c, err := traces.OpenCells(r, file, names, colCPU)
 	if err != nil {

@@ -16,9 +16,9 @@ type Header map[string]string
 // maxHeader bounds the header, in bytes; what exceeds it is ignored.
 const maxHeader = 1 << 18
 
-// Int returns the whole number with which the value of key begins, in any capitals of key. Logs have words behind it, as in
-// "128 (64 x 2)", and commas in it, as in "1,024"; a product of two numbers, "64 x 2", is their product. ok is false if there is no
-// such number.
+// Int returns the whole number with which the value of key begins, in any capitals of key. Logs have words behind it,
+// as in "128 (64 x 2)", and commas in it, as in "1,024"; a product of two numbers, "64 x 2", is their product. ok is
+// false if there is no such number.
 func (h Header) Int(key string) (v int, ok bool) {
 	text, found := h[key]
 	if !found {
@@ -79,8 +79,8 @@ func leading(s string) (v int, rest string, ok bool) {
 	return v, rest, err == nil
 }
 
-// alone reports whether rest, behind the digits of a number, leaves it one: it is no part of a fraction, of a date or of a range, no
-// 4K, and no other number follows, as in 1 024.
+// alone reports whether rest, behind the digits of a number, leaves it one: it is no part of a fraction, of a date or
+// of a range, no 4K, and no other number follows, as in 1 024.
 func alone(rest string) bool {
 	if zeros := strings.TrimLeft(strings.TrimPrefix(rest, "."), "0"); strings.HasPrefix(rest, ".") {
 		rest = zeros
@@ -92,10 +92,14 @@ func alone(rest string) bool {
 	}
 	if rest[0] == ' ' || rest[0] == '\t' {
 		_, err := strconv.Atoi(words[0])
-		return err != nil && !strings.HasPrefix(words[0], "-") && !strings.HasPrefix(words[0], "/") || strings.Trim(words[0], "-/") == "" && len(words) > 1 && (words[1][0] < '0' || words[1][0] > '9')
+		return err != nil && !strings.HasPrefix(words[0],
+			"-") && !strings.HasPrefix(words[0], "/") || strings.Trim(words[0],
+			"-/") == "" && len(words) > 1 && (words[1][0] < '0' || words[1][0] > '9')
 	}
 	letters := strings.IndexFunc(rest, func(r rune) bool { return !unicode.IsLetter(r) })
-	return strings.ContainsAny(rest[:1], "(;[{=") || rest[0] == ',' && len(rest) > 1 && (rest[1] < '0' || rest[1] > '9') || letters > 1 || letters < 0 && len(rest) > 1
+	return strings.ContainsAny(rest[:1],
+		"(;[{=") || rest[0] == ',' && len(rest) > 1 && (rest[1] < '0' || rest[1] > '9') || letters > 1 ||
+		letters < 0 && len(rest) > 1
 }
 
 // Procs returns the size of the machine in processors: MaxProcs, else MaxNodes, or 0 if the header has neither.
@@ -113,7 +117,8 @@ func (h Header) Procs() int {
 func (h Header) add(line, last string, size *int) string {
 	key, value, ok := strings.Cut(strings.TrimLeft(line, "; \t"), ":")
 	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-	if !ok || key == "" || strings.ContainsAny(key, " \t/") { // not a key: words, such as "user=3 and proc=1", or an address
+	// not a key: words, such as "user=3 and proc=1", or an address
+	if !ok || key == "" || strings.ContainsAny(key, " \t/") {
 		key, value = last, strings.TrimSpace(strings.TrimLeft(line, "; \t"))
 		if key == "" || value == "" {
 			return last

@@ -33,7 +33,8 @@ const (
 	fields
 )
 
-var names = [fields]string{"job number", "submit time", "wait time", "run time", "allocated processors", "average CPU time",
+var names = [fields]string{"job number", "submit time", "wait time", "run time", "allocated processors",
+	"average CPU time",
 	"used memory", "requested processors", "requested time", "requested memory", "status", "user", "group", "executable",
 	"queue", "partition", "preceding job", "think time"}
 

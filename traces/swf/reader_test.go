@@ -36,13 +36,18 @@ func small(tb testing.TB) string {
 
 func TestReadsASmallLog(t *testing.T) {
 	want := []traces.Job{
-		{ID: "1", Submit: 10 * s, Work: 100 * s, Estimate: 200 * s, GPUs: 8, GPUMilli: 1000, User: "7", VC: "3", Model: "2", Name: "2", Group: "3", Status: traces.Completed},
-		{ID: "2", Submit: 10 * s, Work: 50 * s, GPUs: 4, GPUMilli: 1000, User: "7", VC: "3", Group: "3", MemBytes: 4 * 512 << 10, Status: traces.Failed},
-		{ID: "5", Submit: 15 * s, Work: 3500 * time.Millisecond, Estimate: 60 * s, GPUs: 2, GPUMilli: 1000, MemBytes: 2 * 2048 << 10, Status: traces.Cancelled},
-		{ID: "6", Submit: 15 * s, Work: s, GPUs: 1, GPUMilli: 1000, User: "9", VC: "4", Model: "11", Name: "11", Group: "4", Status: traces.Completed},
+		{ID: "1", Submit: 10 * s, Work: 100 * s, Estimate: 200 * s, GPUs: 8, GPUMilli: 1000, User: "7", VC: "3", Model: "2",
+			Name: "2", Group: "3", Status: traces.Completed},
+		{ID: "2", Submit: 10 * s, Work: 50 * s, GPUs: 4, GPUMilli: 1000, User: "7", VC: "3", Group: "3",
+			MemBytes: 4 * 512 << 10, Status: traces.Failed},
+		{ID: "5", Submit: 15 * s, Work: 3500 * time.Millisecond, Estimate: 60 * s, GPUs: 2, GPUMilli: 1000,
+			MemBytes: 2 * 2048 << 10, Status: traces.Cancelled},
+		{ID: "6", Submit: 15 * s, Work: s, GPUs: 1, GPUMilli: 1000, User: "9", VC: "4", Model: "11", Name: "11", Group: "4",
+			Status: traces.Completed},
 	}
 	text := small(t)
-	for name, in := range map[string]string{"as it is": text, "CR LF": strings.ReplaceAll(text, "\n", "\r\n"), "tabs": strings.ReplaceAll(text, "   ", "\t")} {
+	for name, in := range map[string]string{"as it is": text, "CR LF": strings.ReplaceAll(text, "\n", "\r\n"),
+		"tabs": strings.ReplaceAll(text, "   ", "\t")} {
 		d := open(t, in, Options{})
 		got, err := traces.ReadAll(d)
 		if err != nil || !reflect.DeepEqual(got, want) || d.Dropped() != 2 {
@@ -56,7 +61,8 @@ func TestReadsASmallLog(t *testing.T) {
 
 // Jobs share the strings of their names, so that a long log holds each once.
 func TestNamesAndGroupsAreShared(t *testing.T) {
-	got, err := traces.ReadAll(open(t, "1 0 -1 9 4 -1 -1 4 -1 -1 1 3 12 345 1 -1 -1 -1\n2 5 -1 9 4 -1 -1 4 -1 -1 1 3 12 345 1 -1 -1 -1\n", Options{}))
+	got, err := traces.ReadAll(open(t,
+		"1 0 -1 9 4 -1 -1 4 -1 -1 1 3 12 345 1 -1 -1 -1\n2 5 -1 9 4 -1 -1 4 -1 -1 1 3 12 345 1 -1 -1 -1\n", Options{}))
 	if err != nil || len(got) != 2 || got[0].Name != "345" || got[0].Group != "12" || got[0].VC != "12" {
 		t.Fatalf("%v, %+v", err, got)
 	}
@@ -99,19 +105,24 @@ func line(field int, value string) string {
 
 func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"17 fields":            {"; x\n1 10 5 100 8 -1 -1 8 200 -1 1 7 3 2 1 -1 -1\n", `t.swf:2: got "17 fields", want 18`},
-		"submit unknown":       {line(fieldSubmit, "-1"), `t.swf:1: submit time: got "-1", want seconds, 0 or more`},
-		"submit in words":      {line(fieldSubmit, "noon"), `t.swf:1: submit time: got "noon"`},
-		"run time NaN":         {line(fieldRun, "NaN"), `t.swf:1: run time: got "NaN", want seconds`},
-		"half a processor":     {line(fieldAllocated, "0.5"), `t.swf:1: allocated processors: got "0.5", want a whole number`},
-		"absurd processors":    {line(fieldAllocated, "99999999999"), `t.swf:1: allocated processors: got "99999999999", want at most`},
-		"requested time":       {line(fieldTime, "1h"), `t.swf:1: requested time: got "1h"`},
-		"requested memory":     {line(fieldMem, "2G"), `t.swf:1: requested memory: got "2G", want KB for each processor`},
-		"absurd memory":        {line(fieldMem, "9000000000000000000"), `t.swf:1: requested memory: got "9000000000000000000"`},
-		"memory of all absurd": {line(fieldMem, "9000000000000000"), `t.swf:1: requested memory: got "9000000000000000", want KB for each processor, together`},
-		"status":               {line(fieldStatus, "ok"), `t.swf:1: status: got "ok"`},
-		"executable":           {line(fieldExecutable, "a.out"), `t.swf:1: executable: got "a.out"`},
-		"backwards":            {line(fieldSubmit, "10") + line(fieldSubmit, "9"), `t.swf:2: submit time: got "9", want 10 or later, as in the job before (jobs must be in order of submit time; --sort puts them in order)`},
+		"17 fields":       {"; x\n1 10 5 100 8 -1 -1 8 200 -1 1 7 3 2 1 -1 -1\n", `t.swf:2: got "17 fields", want 18`},
+		"submit unknown":  {line(fieldSubmit, "-1"), `t.swf:1: submit time: got "-1", want seconds, 0 or more`},
+		"submit in words": {line(fieldSubmit, "noon"), `t.swf:1: submit time: got "noon"`},
+		"run time NaN":    {line(fieldRun, "NaN"), `t.swf:1: run time: got "NaN", want seconds`},
+		"half a processor": {line(fieldAllocated, "0.5"),
+			`t.swf:1: allocated processors: got "0.5", want a whole number`},
+		"absurd processors": {line(fieldAllocated, "99999999999"),
+			`t.swf:1: allocated processors: got "99999999999", want at most`},
+		"requested time":   {line(fieldTime, "1h"), `t.swf:1: requested time: got "1h"`},
+		"requested memory": {line(fieldMem, "2G"), `t.swf:1: requested memory: got "2G", want KB for each processor`},
+		"absurd memory": {line(fieldMem, "9000000000000000000"),
+			`t.swf:1: requested memory: got "9000000000000000000"`},
+		"memory of all absurd": {line(fieldMem, "9000000000000000"),
+			`t.swf:1: requested memory: got "9000000000000000", want KB for each processor, together`},
+		"status":     {line(fieldStatus, "ok"), `t.swf:1: status: got "ok"`},
+		"executable": {line(fieldExecutable, "a.out"), `t.swf:1: executable: got "a.out"`},
+		"backwards": {line(fieldSubmit, "10") + line(fieldSubmit, "9"),
+			`t.swf:2: submit time: got "9", want 10 or later, as in the job before (jobs must be in order of submit time; --sort puts them in order)`},
 	} {
 		_, err := traces.ReadAll(open(t, c.text, Options{}))
 		var re *traces.RowError
@@ -157,7 +168,8 @@ func BenchmarkReader(b *testing.B) {
 	text.WriteString("; MaxProcs: 128\n")
 	const rows = 10000
 	for i := range rows {
-		fmt.Fprintf(&text, "%5d %8d %6d %6d %3d     -1    -1  %3d %6d    -1  1 %3d %3d  -1 -1 -1 -1 -1\n", i+1, 13*i, 5, 1+i%977, 1+i%64, 1+i%64, 600, 1+i%50, 1+i%9)
+		fmt.Fprintf(&text, "%5d %8d %6d %6d %3d     -1    -1  %3d %6d    -1  1 %3d %3d  -1 -1 -1 -1 -1\n", i+1, 13*i, 5,
+			1+i%977, 1+i%64, 1+i%64, 600, 1+i%50, 1+i%9)
 	}
 	for name, o := range map[string]Options{"text": {}, "no text": {NoText: true}} {
 		b.Run(name, func(b *testing.B) {
@@ -181,23 +193,29 @@ func BenchmarkReader(b *testing.B) {
 // Logs have words, groups of digits and products where the format has a number.
 func TestNumbersOfAHeader(t *testing.T) {
 	for text, want := range map[string]int{
-		"128": 128, "128 (64 x 2)": 128, "1,024": 1024, "1'024": 1024, "12,288 cores": 12288, "430 (of which 352 are batch nodes)": 430, "128; 64 nodes": 128, "128, in 64 nodes": 128,
-		"64 x 2": 128, "64x2": 128, "64 * 2 (two each)": 128, "64 × 2": 128, "128(64 x 2)": 128, "~ 128": 128, "128.": 128, "128.0": 128, "128 processors": 128, "128procs": 128, "128 - all of one kind": 128,
-		"128 2-way nodes": 128, "128 64-bit processors": 128, "128\n(64 x 2)": 128, "128 xeons": 128, "1000000000 (Sun Sep  9 01:46:40 UTC 2001)": 1000000000, "-1": -1, "+5": 5, "1\u202f024": 1024,
+		"128": 128, "128 (64 x 2)": 128, "1,024": 1024, "1'024": 1024, "12,288 cores": 12288,
+		"430 (of which 352 are batch nodes)": 430, "128; 64 nodes": 128, "128, in 64 nodes": 128,
+		"64 x 2": 128, "64x2": 128, "64 * 2 (two each)": 128, "64 × 2": 128, "128(64 x 2)": 128, "~ 128": 128, "128.": 128,
+		"128.0": 128, "128 processors": 128, "128procs": 128, "128 - all of one kind": 128,
+		"128 2-way nodes": 128, "128 64-bit processors": 128, "128\n(64 x 2)": 128, "128 xeons": 128,
+		"1000000000 (Sun Sep  9 01:46:40 UTC 2001)": 1000000000, "-1": -1, "+5": 5, "1\u202f024": 1024,
 		"1,024 x 2": 2048, "64 x 2,000": 128000, "128 [2 for logins]": 128, "128\t(64)": 128, "0": 0,
 	} {
 		if v, ok := (Header{"MaxProcs": text}).Int("MaxProcs"); !ok || v != want {
 			t.Errorf("%q: %d, %v; want %d", text, v, ok, want)
 		}
 	}
-	for _, text := range []string{"", "unknown", "about 128", "4K", "1.5", "10^3", "2024-01-31", "64/128", "64-128", "64 - 128", "1 024", "12,34", "1,0245", "99999999999999999999", "999999999 x 999999999", "x 2", "(128)", "1.024"} {
+	for _, text := range []string{"", "unknown", "about 128", "4K", "1.5", "10^3", "2024-01-31", "64/128", "64-128",
+		"64 - 128", "1 024", "12,34", "1,0245", "99999999999999999999", "999999999 x 999999999", "x 2", "(128)", "1.024"} {
 		if v, ok := (Header{"MaxProcs": text}).Int("MaxProcs"); ok {
 			t.Errorf("%q: %d", text, v)
 		}
 	}
 	for text, want := range map[string]int{
-		"; MaxProcs: 128 (64 x 2)\n; MaxNodes: 64\n": 128, ";MaxProcs:128\n": 128, ";;; MaxProcs : 1,024\n": 1024, "; MAXPROCS: 128\n": 128, "; MaxNodes: 64 (2 processors each)\n": 64,
-		"; MaxProcs: unknown\n; MaxNodes: 64\n": 64, "; MaxProcs: -1\n; MaxNodes: 64\n": 64, "; MaxProcs: 128\n; (64 x 2)\n": 128, "; Note: MaxProcs\n": 0,
+		"; MaxProcs: 128 (64 x 2)\n; MaxNodes: 64\n": 128, ";MaxProcs:128\n": 128, ";;; MaxProcs : 1,024\n": 1024,
+		"; MAXPROCS: 128\n": 128, "; MaxNodes: 64 (2 processors each)\n": 64,
+		"; MaxProcs: unknown\n; MaxNodes: 64\n": 64, "; MaxProcs: -1\n; MaxNodes: 64\n": 64,
+		"; MaxProcs: 128\n; (64 x 2)\n": 128, "; Note: MaxProcs\n": 0,
 	} {
 		d, err := NewReader(strings.NewReader(text+"1 0 0 10 4 -1 -1 4 20 -1 1 1 1 1 1 1 -1 -1\n"), "t.swf", Options{})
 		if err != nil || d.Header().Procs() != want {

@@ -28,9 +28,12 @@ func TestRealLogsHaveTheirPublishedStatistics(t *testing.T) {
 		long            bool
 	}{
 		{"lublin_256.swf.gz", 10000, 0, 137, 15590, 36174, 124707, 4863, 10000, 0, 256, 0, 0, .249, .068, 89.2, 4.67, false},
-		{"KTH-SP2-1996-2.1-cln.swf.gz", 28489, 8, 847, 28696, 77933, 226709, 8877, 0, 214, 100, 7948, 0, .329, .011, 339.9, 3.49, false},
-		{"NASA-iPSC-1993-3.1-cln.swf.gz", 18239, 173, 86, 1480, 10932, 62643, 765, 18239, 69, 128, 0, 0, .271, .023, 92, 8.26, false},
-		{"RICC-2010-2_first75d.swf.gz", 146909, 9, 367, 51192, 259203, 283610, 17361, 2, 134, 8192, 0, 9081, .664, .063, 75, 81.6, true},
+		{"KTH-SP2-1996-2.1-cln.swf.gz", 28489, 8, 847, 28696, 77933, 226709, 8877, 0, 214, 100, 7948, 0, .329, .011, 339.9,
+			3.49, false},
+		{"NASA-iPSC-1993-3.1-cln.swf.gz", 18239, 173, 86, 1480, 10932, 62643, 765, 18239, 69, 128, 0, 0, .271, .023, 92, 8.26,
+			false},
+		{"RICC-2010-2_first75d.swf.gz", 146909, 9, 367, 51192, 259203, 283610, 17361, 2, 134, 8192, 0, 9081, .664, .063, 75,
+			81.6, true},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			if c.long && testing.Short() {
@@ -63,7 +66,8 @@ func TestRealLogsHaveTheirPublishedStatistics(t *testing.T) {
 				name string
 				got  time.Duration
 				want int
-			}{{"p50", st.Work.P50, c.p50}, {"p90", st.Work.P90, c.p90}, {"p99", st.Work.P99, c.p99}, {"max", st.Work.Max, c.max}, {"mean", st.Work.Mean, c.mean}} {
+			}{{"p50", st.Work.P50, c.p50}, {"p90", st.Work.P90, c.p90}, {"p99", st.Work.P99, c.p99}, {"max", st.Work.Max, c.max},
+				{"mean", st.Work.Mean, c.mean}} {
 				tol := 0.5
 				if c.zero > 0 && q.name != "max" {
 					tol = 1 + 3*float64(c.zero)/float64(c.rows)*float64(q.want)

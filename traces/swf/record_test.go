@@ -24,8 +24,8 @@ type Record struct {
 	Think      time.Duration // 18: from that end to this submit
 }
 
-// Record returns the line of the job that Next returned last. The fields that Next does not need are parsed only here, so a fault in them is reported only here. Record is
-// valid only after Next returned a job.
+// Record returns the line of the job that Next returned last. The fields that Next does not need are parsed only here,
+// so a fault in them is reported only here. Record is valid only after Next returned a job.
 func (d *Reader) Record() (*Record, error) {
 	r := &Record{
 		d.number(fieldID), d.seconds(fieldSubmit), d.seconds(fieldWait), d.seconds(fieldRun), d.number(fieldAllocated),

@@ -72,7 +72,8 @@ func Write(w io.Writer, s traces.Stream, h Header) (n int, err error) {
 			per := int64(j.GPUs) << 10
 			return whole(b, 1+(j.MemBytes-1)/per)
 		})
-		line = whole(line, [...]int64{traces.StatusUnknown: -1, traces.Completed: 1, traces.Failed: 0, traces.Cancelled: 5}[j.Status])
+		line = whole(line,
+			[...]int64{traces.StatusUnknown: -1, traces.Completed: 1, traces.Failed: 0, traces.Cancelled: 5}[j.Status])
 		for i, name := range [...]string{j.User, cmp.Or(j.VC, j.Group), cmp.Or(j.Model, j.Name)} {
 			least := int64(0)
 			if i == 2 {
@@ -90,9 +91,11 @@ func Write(w io.Writer, s traces.Stream, h Header) (n int, err error) {
 func check(j *traces.Job) error {
 	switch {
 	case j.Submit < 0 || j.Work < 0 || j.Estimate < 0 || j.MemBytes < 0:
-		return fmt.Errorf("times and memory must be 0 or more (submit %v, work %v, estimate %v, %d bytes)", j.Submit, j.Work, j.Estimate, j.MemBytes)
+		return fmt.Errorf("times and memory must be 0 or more (submit %v, work %v, estimate %v, %d bytes)", j.Submit, j.Work,
+			j.Estimate, j.MemBytes)
 	case j.GPUs < 1 || j.GPUs > maxProcs || j.GPUMilli != 1000:
-		return fmt.Errorf("%d GPUs at %d thousandths each: the format holds 1 to %d whole processors", j.GPUs, j.GPUMilli, maxProcs)
+		return fmt.Errorf("%d GPUs at %d thousandths each: the format holds 1 to %d whole processors", j.GPUs, j.GPUMilli,
+			maxProcs)
 	case j.Status > traces.Cancelled:
 		return fmt.Errorf("status %d: not one of those known", j.Status)
 	}
@@ -153,8 +156,10 @@ func (n *numbers) of(name string, least int64) int64 {
 }
 
 // first are the keys that the standard puts first, in its order.
-var first = []string{"Version", "Computer", "Installation", "Acknowledge", "Information", "Conversion", "MaxJobs", "MaxRecords", "Preemption",
-	"UnixStartTime", "TimeZone", "TimeZoneString", "StartTime", "EndTime", "MaxNodes", "MaxProcs", "MaxRuntime", "MaxMemory", "AllowOveruse",
+var first = []string{"Version", "Computer", "Installation", "Acknowledge", "Information", "Conversion", "MaxJobs",
+	"MaxRecords", "Preemption",
+	"UnixStartTime", "TimeZone", "TimeZoneString", "StartTime", "EndTime", "MaxNodes", "MaxProcs", "MaxRuntime",
+	"MaxMemory", "AllowOveruse",
 	"MaxQueues", "Queues", "Queue", "MaxPartitions", "Partitions", "Partition", "Note"}
 
 // writeHeader writes the standard's keys in its order, then others sorted by name.
@@ -174,7 +179,8 @@ func writeHeader(b *bufio.Writer, h Header) error {
 			continue
 		}
 		if k == "" || strings.ContainsAny(k, ":; \t/\r\n") || strings.Contains(v, "\r") {
-			return fmt.Errorf("swf: header key %q: must be one word without : ; and /, and its value without carriage returns", k)
+			return fmt.Errorf("swf: header key %q: must be one word without : ; and /, and its value without carriage returns",
+				k)
 		}
 		for line := range strings.SplitSeq(v, "\n") {
 			if _, err := fmt.Fprintf(b, "; %s: %s\n", k, strings.TrimSpace(line)); err != nil {

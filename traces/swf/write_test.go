@@ -26,9 +26,12 @@ func written(tb interface{ Fatal(...any) }, jobs []traces.Job, h Header) string 
 
 func TestWritesALogByHand(t *testing.T) {
 	got := written(t, []traces.Job{
-		{ID: "4", Submit: 0, Work: 100 * s, Estimate: 900 * s, GPUs: 4, GPUMilli: 1000, User: "bob", VC: "7", Model: "bert", MemBytes: 4*1024*3 + 1, Status: traces.Completed},
-		{ID: "4", Submit: 1500 * time.Millisecond, Work: s, GPUs: 1, GPUMilli: 1000, User: "1", VC: "x", Status: traces.Failed},
-		{ID: "job", Submit: 2 * s, Work: 0, GPUs: 2, GPUMilli: 1000, User: "bob", VC: "1", Model: "0", Status: traces.Cancelled},
+		{ID: "4", Submit: 0, Work: 100 * s, Estimate: 900 * s, GPUs: 4, GPUMilli: 1000, User: "bob", VC: "7", Model: "bert",
+			MemBytes: 4*1024*3 + 1, Status: traces.Completed},
+		{ID: "4", Submit: 1500 * time.Millisecond, Work: s, GPUs: 1, GPUMilli: 1000, User: "1", VC: "x",
+			Status: traces.Failed},
+		{ID: "job", Submit: 2 * s, Work: 0, GPUs: 2, GPUMilli: 1000, User: "bob", VC: "1", Model: "0",
+			Status: traces.Cancelled},
 		{ID: "9", Submit: 2 * s, Work: s, GPUs: 2, GPUMilli: 1000, User: "2"},
 		{ID: "10", Submit: 2 * s, Work: s, GPUs: 2, GPUMilli: 1000, Name: "train.sh", Group: "x"},
 		{ID: "11", Submit: 2 * s, Work: s, GPUs: 2, GPUMilli: 1000, Name: "train.sh", Group: "lab", VC: "7", Model: "bert"},
@@ -60,9 +63,12 @@ func TestAWrittenLogIsReadBack(t *testing.T) {
 				return ""
 			}
 			jobs = append(jobs, traces.Job{
-				ID: strconv.Itoa(id), Submit: at, Work: time.Duration(rapid.Int64Range(0, 1<<50).Draw(rt, "work")), GPUs: n, GPUMilli: 1000,
-				Estimate: time.Duration(rapid.Int64Range(0, 1<<50).Draw(rt, "estimate")), MemBytes: int64(rapid.IntRange(0, 1<<20).Draw(rt, "kb")*n) << 10,
-				User: name("user", 0), VC: name("vc", 0), Model: name("model", 1), Status: traces.Status(rapid.IntRange(0, 3).Draw(rt, "status")),
+				ID: strconv.Itoa(id), Submit: at, Work: time.Duration(rapid.Int64Range(0,
+					1<<50).Draw(rt, "work")), GPUs: n, GPUMilli: 1000,
+				Estimate: time.Duration(rapid.Int64Range(0,
+					1<<50).Draw(rt, "estimate")), MemBytes: int64(rapid.IntRange(0, 1<<20).Draw(rt, "kb")*n) << 10,
+				User: name("user",
+					0), VC: name("vc", 0), Model: name("model", 1), Status: traces.Status(rapid.IntRange(0, 3).Draw(rt, "status")),
 			})
 			j := &jobs[len(jobs)-1]
 			j.Name, j.Group = j.Model, j.VC // as a log gives them
@@ -108,7 +114,8 @@ func TestWhatALogCannotSayIsAnError(t *testing.T) {
 			t.Errorf("%d, %v, want %s", n, err, want)
 		}
 	}
-	if _, err := Write(io.Discard, &traces.Slice{}, Header{"two words": "x"}); err == nil || !strings.Contains(err.Error(), `"two words"`) {
+	if _, err := Write(io.Discard, &traces.Slice{}, Header{"two words": "x"}); err == nil ||
+		!strings.Contains(err.Error(), `"two words"`) {
 		t.Errorf("%v", err)
 	}
 	broken := errors.New("disk full")
@@ -122,7 +129,8 @@ type failing struct{ err error }
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
 func TestARecordHasEveryField(t *testing.T) {
-	d := open(t, "1 2 3 4 5 6.5 7.6 8 9 10 1 12 13 14 15 16 17 18\n2 2 -1 4 5 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\n3 2 x 4 5 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\n", Options{NoText: true})
+	d := open(t,
+		"1 2 3 4 5 6.5 7.6 8 9 10 1 12 13 14 15 16 17 18\n2 2 -1 4 5 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\n3 2 x 4 5 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1\n", Options{NoText: true})
 	var j traces.Job
 	next := func() (*Record, error) {
 		if err := d.Next(&j); err != nil {
@@ -191,7 +199,8 @@ func TestReadingWithoutTextAllocatesNothing(t *testing.T) {
 func BenchmarkWrite(b *testing.B) {
 	jobs := make([]traces.Job, 10000)
 	for i := range jobs {
-		jobs[i] = traces.Job{ID: strconv.Itoa(i + 1), Submit: time.Duration(13*i) * s, Work: time.Duration(1+i%977) * s, GPUs: 1 + i%64, GPUMilli: 1000, User: strconv.Itoa(i % 50)}
+		jobs[i] = traces.Job{ID: strconv.Itoa(i + 1), Submit: time.Duration(13*i) * s, Work: time.Duration(1+i%977) * s,
+			GPUs: 1 + i%64, GPUMilli: 1000, User: strconv.Itoa(i % 50)}
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -13,13 +13,14 @@ import (
 
 // Config describes a workload to generate.
 type Config struct {
-	Profile string        `yaml:"profile"`  // a name of Profiles
-	Jobs    int           `yaml:"jobs"`     // how many
-	Rate    float64       `yaml:"rate"`     // factor on the arrival rate; hours and days keep their length
-	Work    float64       `yaml:"work"`     // factor on run times
-	MaxGPUs int           `yaml:"max_gpus"` // larger jobs are left out (the rate of the others stays the same); 0 = no limit
-	Procs   int           `yaml:"procs"`    // processors of the machine, hpc and lublin only; 0 = 128
-	Start   time.Duration `yaml:"start"`    // time of the week at which the workload begins, 0 = Monday, 0:00
+	Profile string  `yaml:"profile"` // a name of Profiles
+	Jobs    int     `yaml:"jobs"`    // how many
+	Rate    float64 `yaml:"rate"`    // factor on the arrival rate; hours and days keep their length
+	Work    float64 `yaml:"work"`    // factor on run times
+	// larger jobs are left out (the rate of the others stays the same); 0 = no limit
+	MaxGPUs int           `yaml:"max_gpus"`
+	Procs   int           `yaml:"procs"` // processors of the machine, hpc and lublin only; 0 = 128
+	Start   time.Duration `yaml:"start"` // time of the week at which the workload begins, 0 = Monday, 0:00
 }
 
 // DefaultConfig returns 20,000 jobs of the Philly profile, of every size, at the recorded rate.
@@ -36,12 +37,15 @@ func (c Config) Validate() error {
 	l.Add(c.Rate >= 1e-3 && c.Rate <= 1e6, "rate", c.Rate, "a factor from 0.001 to 1000000")
 	l.Add(c.Work >= 1e-3 && c.Work <= 1e3, "work", c.Work, "a factor from 0.001 to 1000")
 	l.Add(c.MaxGPUs >= 0, "max_gpus", c.MaxGPUs, "1 or more GPUs, 0 = no limit")
-	l.Add(!dallys[c.Profile].Multi || c.MaxGPUs != 1, "max_gpus", c.MaxGPUs, "2 or more GPUs, 0 = no limit: profile "+c.Profile+" has no jobs of one GPU")
+	l.Add(!dallys[c.Profile].Multi || c.MaxGPUs != 1, "max_gpus", c.MaxGPUs,
+		"2 or more GPUs, 0 = no limit: profile "+c.Profile+" has no jobs of one GPU")
 	l.Add(c.Procs == 0 || c.Procs >= 2 && c.Procs <= 1<<20, "procs", c.Procs, "2 to 1048576 processors, 0 = 128")
-	l.Add(c.Procs == 0 || isHPC(c.Profile), "procs", c.Procs, "0: only the profiles hpc and lublin have a machine of any size")
+	l.Add(c.Procs == 0 || isHPC(c.Profile), "procs", c.Procs,
+		"0: only the profiles hpc and lublin have a machine of any size")
 	if gap := c.gap(); gap > 0 {
 		least := float64(c.Jobs) * gap / maxSpan
-		l.Add(c.Rate >= least, "rate", c.Rate, fmt.Sprintf("%.2g or more for %d jobs, which else would come over more than 280 years", least*1.05, c.Jobs))
+		l.Add(c.Rate >= least, "rate", c.Rate,
+			fmt.Sprintf("%.2g or more for %d jobs, which else would come over more than 280 years", least*1.05, c.Jobs))
 	}
 	l.Add(c.Start >= 0 && c.Start < week, "start", c.Start, "a time of the week, 0s up to 168h")
 	return l.Err()
@@ -81,7 +85,8 @@ const week = 7 * 24 * time.Hour
 
 // dallys are the profiles with models, after the workloads of Dally's authors: a hundred jobs a day, all at once, or
 // without single-GPU jobs.
-var dallys = map[string]dally.Config{"dally": {PerDay: 100}, "dally-batch": {}, "dally-multi": {PerDay: 100, Multi: true}}
+var dallys = map[string]dally.Config{"dally": {PerDay: 100}, "dally-batch": {},
+	"dally-multi": {PerDay: 100, Multi: true}}
 
 // profiles holds the profiles that are tables; each other profile has its own generator.
 var profiles = map[string]*profile{"philly": &philly, "philly-users": phillyUsers}
@@ -143,7 +148,8 @@ const bulkLength = 20
 
 // The probabilities at which distributions are tabulated.
 var (
-	workP = []float64{0, .005, .01, .025, .05, .10, .15, .20, .25, .30, .35, .40, .45, .50, .55, .60, .65, .70, .75, .80, .85,
+	workP = []float64{0, .005, .01, .025, .05, .10, .15, .20, .25, .30, .35, .40, .45, .50, .55, .60, .65, .70, .75, .80,
+		.85,
 		.90, .91, .92, .93, .94, .95, .96, .97, .98, .985, .99, .995, .9975, .999, .9995, .9999, 1}
 	lengthP = []float64{0, .25, .50, .60, .70, .75, .80, .85, .90, .95, .98, .99, .995, 1}
 	levelP  = []float64{0, .05, .10, .25, .50, .75, .90, .95, .98, .99, 1}

@@ -29,8 +29,8 @@ import (
 //  3. Gaps in a burst are drawn from p's table through a Gaussian copula: bursts are fast or slow as a whole.
 //  4. Each burst draws the level of its run times; a job repeats the setting of the job before with probability again,
 //     else it draws a new one around that level. Short bursts and campaigns have different levels.
-//  5. If p has habits, the bursts get other users and levels, which go on from those before (generator.repeat), and jobs
-//     get names.
+//  5. If p has habits, the bursts get other users and levels, which go on from those before (generator.repeat), and
+//     jobs get names.
 //  6. Within each size class these run times are sorted, and the k-th of n becomes the quantile (k+1/2)/n of p's table
 //     for that class.
 //
@@ -58,7 +58,9 @@ func Generate(cfg Config, seed uint64) ([]traces.Job, error) {
 
 // tooLate returns the error for a workload whose job number n comes too late for times in nanoseconds.
 func tooLate(cfg Config, n int) error {
-	return fmt.Errorf("profile %s: job %d comes after 280 years, near the end of times: a higher rate than %g is needed for so many jobs", cfg.Profile, n, cfg.Rate)
+	return fmt.Errorf(
+		"profile %s: job %d comes after 280 years, near the end of times: a higher rate than %g is needed for so many jobs",
+		cfg.Profile, n, cfg.Rate)
 }
 
 // whole makes the jobs of a profile that is not generated one by one.
@@ -141,7 +143,8 @@ func (g *generator) deal() {
 		v := &g.p.vcs[i]
 		for _, s := range v.sizes {
 			if s.gpus <= largest {
-				g.streams = append(g.streams, stream{name: v.name + "/" + strconv.Itoa(s.gpus), vc: v, gpus: s.gpus, class: g.p.class(s.gpus), share: s.of})
+				g.streams = append(g.streams,
+					stream{name: v.name + "/" + strconv.Itoa(s.gpus), vc: v, gpus: s.gpus, class: g.p.class(s.gpus), share: s.of})
 				kept += s.of
 			}
 		}

@@ -101,7 +101,8 @@ func TestJobsAreWellFormedAndInOrder(t *testing.T) {
 	}
 	for i := range jobs {
 		j := &jobs[i]
-		if j.ID == "" || j.User == "" || j.VC == "" || j.GPUs < 1 || j.GPUMilli != 1000 || j.Submit < 0 || j.Work < time.Second ||
+		if j.ID == "" || j.User == "" || j.VC == "" || j.GPUs < 1 || j.GPUMilli != 1000 || j.Submit < 0 ||
+			j.Work < time.Second ||
 			j.Submit%time.Second != 0 || j.Work%time.Second != 0 || i > 0 && j.Submit < jobs[i-1].Submit {
 			t.Fatalf("job %d: %+v", i, *j)
 		}
@@ -255,11 +256,13 @@ func arrivals(jobs []traces.Job) (gap [4]float64, hour [3]float64, dispersion fl
 func TestBurstsAreThoseOfThePhillyTrace(t *testing.T) {
 	// Figures of the recorded table from 24 September on; TestAgainstTheRecordedTable computes them from the file.
 	for seed := range uint64(3) {
-		checkArrivals(t, generate(t, 100000, seed, nil), [4]float64{9, 54, 457, 600}, [3]float64{12, 73, 399}, 167, [2]float64{.11, .44})
+		checkArrivals(t, generate(t, 100000, seed, nil), [4]float64{9, 54, 457, 600}, [3]float64{12, 73, 399}, 167,
+			[2]float64{.11, .44})
 	}
 }
 
-func checkArrivals(t *testing.T, jobs []traces.Job, gap [4]float64, hour [3]float64, dispersion float64, alike [2]float64) {
+func checkArrivals(t *testing.T, jobs []traces.Job, gap [4]float64, hour [3]float64, dispersion float64,
+	alike [2]float64) {
 	t.Helper()
 	g, h, d, a := arrivals(jobs)
 	for i := range gap {
@@ -308,7 +311,8 @@ func TestAgainstTheRecordedTable(t *testing.T) {
 		}
 		if !within(got.P50.Seconds(), want.P50.Seconds(), .1) || !within(got.P90.Seconds(), want.P90.Seconds(), .1) ||
 			!within(got.P99.Seconds(), want.P99.Seconds(), .2) || !within(got.Mean.Seconds(), want.Mean.Seconds(), .15) {
-			t.Errorf("sizes %d to %d: run times %+v, recorded %+v; want p50 and p90 within 10 %%, p99 20 %%, mean 15 %%", c.lo, c.hi-1, got, want)
+			t.Errorf("sizes %d to %d: run times %+v, recorded %+v; want p50 and p90 within 10 %%, p99 20 %%, mean 15 %%", c.lo,
+				c.hi-1, got, want)
 		}
 	}
 	begin := time.Date(2017, 9, 24, 0, 0, 0, 0, time.UTC).Sub(d.Origin())

@@ -17,7 +17,8 @@ func TestWorkloadsStayAsTheyAre(t *testing.T) {
 		profile string
 		seed    uint64
 		want    uint64
-	}{{"philly", 1, 0x5423febcbd90e7eb}, {"philly", 2, 0x18c8f39dfc000e6d}, {"philly-users", 1, 0x6d55787de21a101d}, {"philly-users", 2, 0xc11599134a9d6e09}} {
+	}{{"philly", 1, 0x5423febcbd90e7eb}, {"philly", 2, 0x18c8f39dfc000e6d}, {"philly-users", 1, 0x6d55787de21a101d},
+		{"philly-users", 2, 0xc11599134a9d6e09}} {
 		h := fnv.New64a()
 		jobs := generate(t, 5000, c.seed, func(cfg *Config) { cfg.Profile = c.profile })
 		for i := range jobs {

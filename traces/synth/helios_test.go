@@ -28,7 +28,8 @@ func TestHeliosHasThePublishedMeansAndMedians(t *testing.T) {
 		what              string
 		got, want, within float64
 	}{
-		{"mean run time", run / n, 6652, .06}, {"median run time", seconds[len(seconds)/2], 206, .05}, {"mean GPUs", wide / n, 3.716, .03},
+		{"mean run time", run / n, 6652, .06}, {"median run time", seconds[len(seconds)/2], 206, .05},
+		{"mean GPUs", wide / n, 3.716, .03},
 		{"median GPUs", gpus[len(gpus)/2], 1, 0}, {"GPU-seconds a job", area / n, 49349, .1},
 		{"jobs a day", n / (jobs[len(jobs)-1].Submit.Hours() / 24), heliosPerDay, .02},
 	} {

@@ -74,12 +74,14 @@ func NewHPC(cfg Config, seed uint64) (*HPC, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	g := &HPC{cfg: cfg, hpc: cfg.Profile == "hpc", left: cfg.Jobs, most: cfg.Procs, now: math.Mod(cfg.Start.Seconds(), buckets*bucket)}
+	g := &HPC{cfg: cfg, hpc: cfg.Profile == "hpc", left: cfg.Jobs, most: cfg.Procs,
+		now: math.Mod(cfg.Start.Seconds(), buckets*bucket)}
 	if g.most == 0 {
 		g.most = DefaultProcs
 	}
 	g.high = math.Log2(float64(g.most))
-	for name, to := range map[string]**rand.Rand{"sizes": &g.sizes, "works": &g.works, "gaps": &g.gaps, "users": &g.users, "factors": &g.factors} {
+	for name, to := range map[string]**rand.Rand{"sizes": &g.sizes, "works": &g.works, "gaps": &g.gaps, "users": &g.users,
+		"factors": &g.factors} {
 		*to = rng.Stream(seed, "synth/hpc/"+name) // streams do not depend on the order in which they are made
 	}
 	sum := 0.0
@@ -117,7 +119,8 @@ func (g *HPC) Next(j *traces.Job) error {
 		if g.now-start > maxSpan {
 			return tooLate(g.cfg, g.next+1)
 		}
-		*j = traces.Job{ID: strconv.Itoa(g.next + 1), Submit: time.Duration(g.now-start) * time.Second, Work: work, GPUs: n, GPUMilli: 1000}
+		*j = traces.Job{ID: strconv.Itoa(g.next + 1), Submit: time.Duration(g.now-start) * time.Second, Work: work, GPUs: n,
+			GPUMilli: 1000}
 		if g.hpc {
 			const quarter = 15 * time.Minute
 			j.User = user

@@ -199,7 +199,8 @@ func TestTheModelAgreesWithItsAuthorsProgram(t *testing.T) {
 		name string
 		got  time.Duration
 		want float64
-	}{{"p50", got.Work.P50, 137}, {"p90", got.Work.P90, 15590}, {"p99", got.Work.P99, 36174}, {"mean", got.Work.Mean, 4863}} {
+	}{{"p50", got.Work.P50, 137}, {"p90", got.Work.P90, 15590}, {"p99", got.Work.P99, 36174},
+		{"mean", got.Work.Mean, 4863}} {
 		if f := q.got.Seconds() / q.want; f < .9 || f > 1.12 {
 			t.Errorf("%s %v, want %v s", q.name, q.got, q.want)
 		}
@@ -209,10 +210,12 @@ func TestTheModelAgreesWithItsAuthorsProgram(t *testing.T) {
 func TestTimesDoNotRunOut(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Profile, cfg.Jobs = "hpc", maxJobs
-	if _, err := NewHPC(cfg, 1); err == nil || !strings.Contains(err.Error(), "rate: got 1, want 2.2 or more for 20000000 jobs") {
+	if _, err := NewHPC(cfg, 1); err == nil ||
+		!strings.Contains(err.Error(), "rate: got 1, want 2.2 or more for 20000000 jobs") {
 		t.Errorf("%v", err)
 	}
-	g := hpc(t, func(c *Config) { c.Jobs, c.Rate, c.MaxGPUs = 9_000, .001, 1 }, 1) // a quarter of the jobs, four times as long
+	// a quarter of the jobs, four times as long
+	g := hpc(t, func(c *Config) { c.Jobs, c.Rate, c.MaxGPUs = 9_000, .001, 1 }, 1)
 	last := time.Duration(0)
 	for {
 		var j traces.Job

@@ -23,23 +23,28 @@ var philly = profile{
 	work: []class{
 		{1, []float64{
 			1, 21, 30, 44, 52, 61, 67, 73, 89, 174, 298, 521, 741, 1040, 1440, 1730, 2040, 2440,
-			2660, 3450, 4960, 6180, 8340, 9220, 10700, 12100, 14300, 20100, 29300, 54300, 69900, 111000, 211000, 377000, 719000, 1580000, 2730000, 3260000,
+			2660, 3450, 4960, 6180, 8340, 9220, 10700, 12100, 14300, 20100, 29300, 54300, 69900, 111000, 211000, 377000, 719000,
+			1580000, 2730000, 3260000,
 		}},
 		{2, []float64{
 			2, 3, 5, 7, 9, 11, 13, 14, 16, 17, 18, 19, 20, 21, 22, 24, 27, 31,
-			42, 116, 23500, 79400, 97300, 113000, 143000, 169000, 200000, 237000, 270000, 349000, 440000, 526000, 853000, 1400000, 1520000, 2580000, 2580000, 2580000,
+			42, 116, 23500, 79400, 97300, 113000, 143000, 169000, 200000, 237000, 270000, 349000, 440000, 526000, 853000,
+			1400000, 1520000, 2580000, 2580000, 2580000,
 		}},
 		{4, []float64{
 			3, 24, 43, 143, 180, 709, 1480, 4280, 6390, 12500, 16300, 24900, 33300, 47300, 65400, 80000, 88600, 96900,
-			118000, 154000, 180000, 197000, 210000, 234000, 270000, 296000, 410000, 454000, 526000, 655000, 853000, 1120000, 1410000, 2060000, 2640000, 2750000, 2750000, 2750000,
+			118000, 154000, 180000, 197000, 210000, 234000, 270000, 296000, 410000, 454000, 526000, 655000, 853000, 1120000,
+			1410000, 2060000, 2640000, 2750000, 2750000, 2750000,
 		}},
 		{8, []float64{
 			1, 9, 32, 69, 82, 416, 963, 2200, 4360, 7180, 12400, 21700, 34800, 64200, 105000, 132000, 162000, 181000,
-			204000, 236000, 317000, 411000, 448000, 484000, 514000, 576000, 604000, 689000, 790000, 932000, 1050000, 1780000, 2130000, 2660000, 2660000, 4630000, 4630000, 4630000,
+			204000, 236000, 317000, 411000, 448000, 484000, 514000, 576000, 604000, 689000, 790000, 932000, 1050000, 1780000,
+			2130000, 2660000, 2660000, 4630000, 4630000, 4630000,
 		}},
 		{16, []float64{
 			1, 2, 2, 4, 35, 55, 160, 481, 904, 1740, 4320, 10600, 27000, 45700, 53300, 58000, 70400, 96200,
-			129000, 164000, 198000, 271000, 308000, 341000, 351000, 439000, 471000, 506000, 534000, 622000, 891000, 1150000, 1370000, 1710000, 1710000, 1710000, 1710000, 1710000,
+			129000, 164000, 198000, 271000, 308000, 341000, 351000, 439000, 471000, 506000, 534000, 622000, 891000, 1150000,
+			1370000, 1710000, 1710000, 1710000, 1710000, 1710000,
 		}},
 	},
 	beat: beat{vc: "11cb48", user: "11cb48-clock", share: 0.1455, every: 600, kept: 0.95, jitter: 1,
@@ -91,7 +96,8 @@ var philly = profile{
 		},
 		{
 			name: "ee9e8c", users: 48, busy: 0.31,
-			sizes:  []share{{1, 0.008309}, {2, 0.001517}, {4, 0.003702}, {8, 0.005831}, {16, 0.001336}, {24, 1.4e-05}, {32, 0.000181}, {64, 8.4e-05}, {128, 4.2e-05}},
+			sizes: []share{{1, 0.008309}, {2, 0.001517}, {4, 0.003702}, {8, 0.005831}, {16, 0.001336}, {24, 1.4e-05},
+				{32, 0.000181}, {64, 8.4e-05}, {128, 4.2e-05}},
 			length: []float64{1, 1, 1, 1, 1, 1, 2, 2, 3, 5, 9, 18, 27, 53},
 			gaps:   []float64{0, 4, 6, 24, 43, 110, 172, 270, 297},
 			many:   []float64{1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 4, 6, 10},
@@ -143,15 +149,15 @@ var philly = profile{
 	},
 }
 
-// phillyUsers is philly with users who repeat their jobs. Its workloads have the submits, sizes, virtual clusters and, in
-// another order, run times of philly's; what differs is who submits a job and after which others it comes.
+// phillyUsers is philly with users who repeat their jobs. Its workloads have the submits, sizes, virtual clusters and,
+// in another order, run times of philly's; what differs is who submits a job and after which others it comes.
 //
 // Measured on the recorded table are the drift, which is the slow part of the correlation between run times of 6214e9's
-// one-GPU jobs that are 20, 300 and 1,000 jobs apart (.66, .39, .21; 460 come a day), the same of the beat (.34 from one
-// tick to the next, .15 after 36), and the tilts, of sizes with at least thirty jobs in a virtual cluster. That two of
-// three bursts repeat a task is the share of recurring tasks in Alibaba's PAI (Weng et al., "MLaaS in the Wild", NSDI
-// 2022). Sessions and the shares of users and tasks are assumed: they are such that knowing the user and the name improves
-// a prediction from history as little as in logs that have both (docs/reference/traces.md).
+// one-GPU jobs that are 20, 300 and 1,000 jobs apart (.66, .39, .21; 460 come a day), the same of the beat (.34 from
+// one tick to the next, .15 after 36), and the tilts, of sizes with at least thirty jobs in a virtual cluster. That two
+// of three bursts repeat a task is the share of recurring tasks in Alibaba's PAI (Weng et al., "MLaaS in the Wild",
+// NSDI 2022). Sessions and the shares of users and tasks are assumed: they are such that knowing the user and the name
+// improves a prediction from history as little as in logs that have both (docs/reference/traces.md).
 var phillyUsers = func() *profile {
 	p := philly
 	p.habits = &habits{session: 0.7, recurs: 0.65, team: 0.45, days: 2.5, user: 0.2, task: 0.25, beat: 0.33, ticks: 45}

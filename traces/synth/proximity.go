@@ -43,7 +43,8 @@ func drawBand(bands []band, u, v float64) int {
 
 // proximity makes the jobs. Submits are multiples of a step divided by cfg.Rate.
 func proximity(cfg Config, seed uint64) []traces.Job {
-	lengths, sizes, gaps := rng.Stream(seed, "synth/proximity/lengths"), rng.Stream(seed, "synth/proximity/sizes"), rng.Stream(seed, "synth/proximity/gaps")
+	lengths, sizes, gaps := rng.Stream(seed,
+		"synth/proximity/lengths"), rng.Stream(seed, "synth/proximity/sizes"), rng.Stream(seed, "synth/proximity/gaps")
 	jobs := make([]traces.Job, 0, cfg.Jobs)
 	step := 0
 	for len(jobs) < cfg.Jobs {

@@ -22,7 +22,8 @@ func TestProximityHasTheBandsOfItsSource(t *testing.T) {
 	one := 0
 	for i := range jobs {
 		j := &jobs[i]
-		if j.GPUs < 1 || j.GPUs > 8 || j.Work < proximityStep || j.Work > 30*proximityStep || i > 0 && j.Submit <= jobs[i-1].Submit {
+		if j.GPUs < 1 || j.GPUs > 8 || j.Work < proximityStep || j.Work > 30*proximityStep ||
+			i > 0 && j.Submit <= jobs[i-1].Submit {
 			t.Fatalf("job %d is %+v", i, j)
 		}
 		gpus += float64(j.GPUs)

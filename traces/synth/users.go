@@ -60,7 +60,8 @@ func (g *generator) repeat(h *habits) {
 	drift := newDrift(r)
 	for i := range g.raw {
 		if j := &g.raw[i]; g.streams[j.stream].vc == nil {
-			j.level = math.Log(at(levelP, g.p.beat.work, phi(math.Sqrt(h.beat)*drift.after(1/h.ticks)+math.Sqrt(1-h.beat)*r.NormFloat64()), 0))
+			j.level = math.Log(at(levelP, g.p.beat.work,
+				phi(math.Sqrt(h.beat)*drift.after(1/h.ticks)+math.Sqrt(1-h.beat)*r.NormFloat64()), 0))
 		}
 	}
 }
@@ -117,7 +118,8 @@ func (g *generator) choose(v *vc, h *habits, all []*burst) {
 			t = task{numbers[user], r.NormFloat64()}
 			tasks[of{user, b.stream}] = t
 		}
-		b.z = math.Sqrt(h.team)*team.after((b.at-before)/(h.days*86400)) + math.Sqrt(h.user)*users[user] + math.Sqrt(h.task)*t.z + rest*r.NormFloat64()
+		b.z = math.Sqrt(h.team)*team.after((b.at-before)/(h.days*86400)) + math.Sqrt(h.user)*users[user] +
+			math.Sqrt(h.task)*t.z + rest*r.NormFloat64()
 		before = b.at
 		for i := b.from; i < b.from+b.n; i++ {
 			g.raw[i].user, g.raw[i].task = user, t.number

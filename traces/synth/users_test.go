@@ -40,7 +40,8 @@ func TestHabitsOnlyReorderRunTimes(t *testing.T) {
 
 func TestBurstsWithHabitsAreThoseOfThePhillyTrace(t *testing.T) {
 	for seed := range uint64(3) {
-		checkArrivals(t, generate(t, 100_000, seed, users), [4]float64{9, 54, 457, 600}, [3]float64{12, 73, 399}, 167, [2]float64{.11, .44})
+		checkArrivals(t, generate(t, 100_000, seed, users), [4]float64{9, 54, 457, 600}, [3]float64{12, 73, 399}, 167,
+			[2]float64{.11, .44})
 	}
 }
 
@@ -144,7 +145,8 @@ func activity(jobs []traces.Job) (top, same float64) {
 	return top, same / bursts
 }
 
-// The beat's run times drift: scores of one-minute jobs that follow one another are alike, after half a day they are not.
+// The beat's run times drift: scores of one-minute jobs that follow one another are alike, after half a day they are
+// not.
 func TestTheBeatDrifts(t *testing.T) {
 	jobs := generate(t, 72_000, 3, users)
 	got := echoes(jobs, []int{1, 36, 288}, func(j *traces.Job) bool { return j.User == philly.beat.user })
@@ -159,7 +161,8 @@ func TestTheBeatDrifts(t *testing.T) {
 
 func TestSharesOfVarianceLeaveSomethingForBursts(t *testing.T) {
 	for name, p := range profiles {
-		if h := p.habits; h != nil && (h.team+h.user+h.task >= 1 || h.beat >= 1 || h.session >= 1 || h.recurs >= 1 || h.days <= 0 || h.ticks <= 0) {
+		if h := p.habits; h != nil &&
+			(h.team+h.user+h.task >= 1 || h.beat >= 1 || h.session >= 1 || h.recurs >= 1 || h.days <= 0 || h.ticks <= 0) {
 			t.Errorf("%s: %+v", name, *h)
 		}
 		for i := range p.vcs {

@@ -20,9 +20,11 @@ func TestReadsAWorkloadInOrderOfSubmit(t *testing.T) {
 	want := []traces.Job{
 		{ID: "0", Model: "vgg19", Work: 164 * s, GPUs: 1, GPUMilli: 1000, Iterations: 606},
 		{ID: "1", Model: "vgg19", Submit: 30 * s, Work: 147 * s, GPUs: 8, GPUMilli: 1000, Iterations: 133},
-		{ID: "2", Model: "inception4", Submit: 53 * s, Work: 127500 * time.Millisecond, GPUs: 2, GPUMilli: 1000, Iterations: 157},
+		{ID: "2", Model: "inception4", Submit: 53 * s, Work: 127500 * time.Millisecond, GPUs: 2, GPUMilli: 1000,
+			Iterations: 157},
 	}
-	for name, in := range map[string]string{"CR LF": made, "LF": strings.ReplaceAll(made, "\r", ""), "byte order mark, blank last line": "\ufeff" + made + "\r\n"} {
+	for name, in := range map[string]string{"CR LF": made, "LF": strings.ReplaceAll(made, "\r", ""),
+		"byte order mark, blank last line": "\ufeff" + made + "\r\n"} {
 		d, err := NewReader(strings.NewReader(in), "t.csv")
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -31,7 +33,8 @@ func TestReadsAWorkloadInOrderOfSubmit(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v\n%+v\nwant\n%+v", name, err, got, want)
 		}
-		if d.Moved() != 1 || !reflect.DeepEqual(d.Skipped(), []traces.Skip{{Reason: NoRunTime, Count: 1}}) || !Sniff([]byte(in)) || SniffSample([]byte(in)) {
+		if d.Moved() != 1 || !reflect.DeepEqual(d.Skipped(), []traces.Skip{{Reason: NoRunTime, Count: 1}}) ||
+			!Sniff([]byte(in)) || SniffSample([]byte(in)) {
 			t.Errorf("%s: moved %d, skipped %v", name, d.Moved(), d.Skipped())
 		}
 	}
@@ -56,10 +59,12 @@ func TestFaultsSayWhereWhatAndWhatWouldBeRight(t *testing.T) {
 		err  error
 		want string
 	}{
-		"empty file":         {jobs(""), `t.csv:1: got "", want a header with job_id, num_gpu`},
-		"columns missing":    {jobs("job_id,duration\n"), `want a header with also num_gpu, submit_time, iterations, model_name`},
-		"a field missing":    {jobs(head + "0,1\n"), `t.csv:2: got "2 fields", want 6`},
-		"no GPU":             {jobs(head + "0,0,0,1,m,1\n"), `t.csv:2: num_gpu: got "0", want a whole number of GPUs, 1 or more`},
+		"empty file": {jobs(""), `t.csv:1: got "", want a header with job_id, num_gpu`},
+		"columns missing": {jobs("job_id,duration\n"),
+			`want a header with also num_gpu, submit_time, iterations, model_name`},
+		"a field missing": {jobs(head + "0,1\n"), `t.csv:2: got "2 fields", want 6`},
+		"no GPU": {jobs(head + "0,0,0,1,m,1\n"),
+			`t.csv:2: num_gpu: got "0", want a whole number of GPUs, 1 or more`},
 		"half a GPU":         {jobs(head + "0,.5,0,1,m,1\n"), `t.csv:2: num_gpu: got ".5"`},
 		"submit before":      {jobs(head + "0,1,-1,1,m,1\n"), `t.csv:2: submit_time: got "-1", want seconds, 0 or more`},
 		"half an iteration":  {jobs(head + "0,1,0,1.5,m,1\n"), `t.csv:2: iterations: got "1.5", want a whole number`},

@@ -47,7 +47,8 @@ func TestTheTestbedWorkloadHasItsSizesAndRunTimes(t *testing.T) {
 		t.Errorf("durations %+v, want %+v", got, want)
 	}
 	if st.Jobs != 60 || d.Moved() != 0 || d.Skipped() != nil || len(st.Models) != 10 || st.Span != 1779*time.Second {
-		t.Errorf("%d jobs of %d models over %v, %d moved, skipped %v", st.Jobs, len(st.Models), st.Span, d.Moved(), d.Skipped())
+		t.Errorf("%d jobs of %d models over %v, %d moved, skipped %v", st.Jobs, len(st.Models), st.Span, d.Moved(),
+			d.Skipped())
 	}
 	for gpus, jobs := range map[int]int{1: 30, 2: 10, 4: 10, 8: 10} {
 		if n := st.Between(gpus*1000, gpus*1000+1); n != jobs {

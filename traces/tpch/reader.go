@@ -35,7 +35,8 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(data) > maxBytes {
-		return nil, &traces.RowError{File: file, Line: 1, Value: strconv.Itoa(len(data)) + " bytes", Want: fmt.Sprintf("at most %d", maxBytes)}
+		return nil, &traces.RowError{File: file, Line: 1, Value: strconv.Itoa(len(data)) + " bytes",
+			Want: fmt.Sprintf("at most %d", maxBytes)}
 	}
 	p := &parser{file: file, data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), rule: o.Rule}
 	jobs, err := p.jobs()
@@ -52,7 +53,8 @@ func (d *Reader) Next(j *traces.Job) error { return d.stream.Next(j) }
 // fresh_durations.
 func Sniff(head []byte) bool {
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
-	return len(head) > 0 && head[0] == '{' && bytes.Contains(head, []byte(`"edges"`)) && bytes.Contains(head, []byte(`"fresh_durations"`))
+	return len(head) > 0 && head[0] == '{' && bytes.Contains(head, []byte(`"edges"`)) &&
+		bytes.Contains(head, []byte(`"fresh_durations"`))
 }
 
 type parser struct {
@@ -147,7 +149,8 @@ func (p *parser) fault(what, value, want string) error {
 		column += " " + what
 	}
 	at := min(int(p.at), len(p.data))
-	return &traces.RowError{File: p.file, Line: 1 + bytes.Count(p.data[:at], []byte{'\n'}), Column: column, Value: value, Want: want}
+	return &traces.RowError{File: p.file, Line: 1 + bytes.Count(p.data[:at], []byte{'\n'}), Column: column, Value: value,
+		Want: want}
 }
 
 const (
@@ -165,7 +168,8 @@ func (p *parser) job(q *query) (traces.Job, error) {
 			name string
 			from map[string][]float64
 			to   *waves
-		}{{"fresh_durations", q.Stages[i].Fresh, &st.fresh}, {"first_wave", q.Stages[i].First, &st.first}, {"rest_wave", q.Stages[i].Rest, &st.rest}} {
+		}{{"fresh_durations", q.Stages[i].Fresh, &st.fresh}, {"first_wave", q.Stages[i].First, &st.first},
+			{"rest_wave", q.Stages[i].Rest, &st.rest}} {
 			var err error
 			if *w.to, err = p.waves(at+"."+w.name, w.from); err != nil {
 				return traces.Job{}, err
@@ -179,7 +183,8 @@ func (p *parser) job(q *query) (traces.Job, error) {
 			n = len(st.first[executors[0]]) + len(st.rest[executors[0]])
 		}
 		if n == 0 || n > maxInstances {
-			return traces.Job{}, p.fault(at, strconv.Itoa(n)+" tasks", fmt.Sprintf("1 to %d in first_wave and rest_wave, at the smallest number of executors", maxInstances))
+			return traces.Job{}, p.fault(at, strconv.Itoa(n)+" tasks",
+				fmt.Sprintf("1 to %d in first_wave and rest_wave, at the smallest number of executors", maxInstances))
 		}
 		ns := math.Round(p.rule.duration(&st, executors) * 1e6)
 		total += ns * float64(n)
@@ -198,7 +203,8 @@ func (p *parser) job(q *query) (traces.Job, error) {
 	for i, e := range q.Edges {
 		at := fmt.Sprintf("edges[%d]", i)
 		if len(e) != 2 || e[0] < 0 || e[1] < 0 || int(e[0]) >= len(g.Tasks) || int(e[1]) >= len(g.Tasks) || e[0] == e[1] {
-			return traces.Job{}, p.fault(at, fmt.Sprint(e), fmt.Sprintf("[parent, child], two of the %d stages, counted from 0", len(g.Tasks)))
+			return traces.Job{}, p.fault(at, fmt.Sprint(e),
+				fmt.Sprintf("[parent, child], two of the %d stages, counted from 0", len(g.Tasks)))
 		}
 		k := traces.Edge{Parent: e[0], Child: e[1]}
 		if slices.Contains(g.Edges, k) {
@@ -226,7 +232,8 @@ func (p *parser) waves(at string, from map[string][]float64) (waves, error) {
 		}
 		for i, d := range from[k] {
 			if !(d >= 0 && d <= maxMs) {
-				return nil, p.fault(fmt.Sprintf("%s[%s][%d]", at, k, i), strconv.FormatFloat(d, 'g', -1, 64), "milliseconds, 0 or more")
+				return nil, p.fault(fmt.Sprintf("%s[%s][%d]", at, k, i), strconv.FormatFloat(d, 'g', -1, 64),
+					"milliseconds, 0 or more")
 			}
 		}
 		w[e] = append([]float64{}, from[k]...)

@@ -90,8 +90,10 @@ func TestFaultsNameTheirPlace(t *testing.T) {
 		{`{"1": {"stages": 3}}`, "query 1 stages: got \"number\", want what JSON reads as"},
 		{`{"1": {"stages": [{}]}}`, `query 1 stages[0]: got "0 tasks", want 1 to`},
 		{strings.Replace(one, "[5]", "[-5]", 1) + "}", `query 1 stages[0].first_wave[1][0]: got "-5", want milliseconds`},
-		{strings.Replace(one, `"1": [5]`, `"x": [5]`, 1) + "}", `query 1 stages[0].first_wave: got "x", want a number of executors`},
-		{strings.Replace(two, "[[0,1]]", "[[0,2]]", 1), `query 2 edges[0]: got "[0 2]", want [parent, child], two of the 2 stages`},
+		{strings.Replace(one, `"1": [5]`, `"x": [5]`, 1) + "}",
+			`query 1 stages[0].first_wave: got "x", want a number of executors`},
+		{strings.Replace(two, "[[0,1]]", "[[0,2]]", 1),
+			`query 2 edges[0]: got "[0 2]", want [parent, child], two of the 2 stages`},
 		{strings.Replace(two, "[[0,1]]", "[[0]]", 1), `query 2 edges[0]: got "[0]"`},
 		{strings.Replace(two, "[[0,1]]", "[[0,1],[0,1]]", 1), `query 2 edges[1]: got "[0 1]", want each edge once`},
 		{strings.Replace(two, "[[0,1]]", "[[0,1],[1,0]]", 1), `query 2 edges: got "a cycle", want stages`},
@@ -103,7 +105,8 @@ func TestFaultsNameTheirPlace(t *testing.T) {
 }
 
 func TestSniff(t *testing.T) {
-	for text, want := range map[string]bool{two: true, "": false, `{"k80": {"null": 1}}`: false, "submit_time,edges\n": false} {
+	for text, want := range map[string]bool{two: true, "": false, `{"k80": {"null": 1}}`: false,
+		"submit_time,edges\n": false} {
 		if Sniff([]byte(text)) != want {
 			t.Errorf("%q: %v", text, !want)
 		}

@@ -18,7 +18,8 @@ func TestRealQueriesHaveTheirPublishedWork(t *testing.T) {
 		size          string
 		min, p50, max float64 // task-seconds
 		tol           float64
-	}{{"2g", 39.5, 206.9, 392.6, .051}, {"5g", 94.6, 252.4, 616.4, .051}, {"10g", 200.1, 359.5, 947.6, .051}, {"20g", 255.1, 570.1, 1611, .51}, {"80g", 564.3, 1649, 5785, .51}} {
+	}{{"2g", 39.5, 206.9, 392.6, .051}, {"5g", 94.6, 252.4, 616.4, .051}, {"10g", 200.1, 359.5, 947.6, .051},
+		{"20g", 255.1, 570.1, 1611, .51}, {"80g", 564.3, 1649, 5785, .51}} {
 		file := "tpch_" + c.size + ".json.gz"
 		open := func(o tpch.Options) []traces.Job {
 			f, err := traces.OpenFile(filepath.Join("..", "..", "..", "shared", "traces", "tpch-decima", file))

@@ -29,7 +29,8 @@ func TestReadTakesArraysAndNestedLists(t *testing.T) {
 	if got, err := Read([]any{nil}); err != nil || len(got.V) != 1 || !math.IsNaN(got.V[0]) {
 		t.Errorf("null: %v, %v", got, err)
 	}
-	for _, v := range []any{nil, 1, "x", []any{"x"}, []any{[]any{int64(1)}, []any{}}, []any{int64(1), []any{int64(2)}}, []any{[]any{int64(1)}, int64(2)}} {
+	for _, v := range []any{nil, 1, "x", []any{"x"}, []any{[]any{int64(1)}, []any{}}, []any{int64(1), []any{int64(2)}},
+		[]any{[]any{int64(1)}, int64(2)}} {
 		if got, err := Read(v); err == nil {
 			t.Errorf("%v is read as %+v", v, got)
 		}
@@ -38,7 +39,8 @@ func TestReadTakesArraysAndNestedLists(t *testing.T) {
 	if _, err := At(m, "r", wire.F64, 2); err != nil {
 		t.Error(err)
 	}
-	for _, err := range []error{second(At(m, "r", wire.F32, 2)), second(At(m, "r", wire.F64, 3)), second(At(m, "x", wire.F64, 2))} {
+	for _, err := range []error{second(At(m, "r", wire.F32, 2)), second(At(m, "r", wire.F64, 3)),
+		second(At(m, "x", wire.F64, 2))} {
 		if err == nil {
 			t.Error("another type, another number of rows or a missing key is accepted")
 		}
@@ -56,7 +58,8 @@ func TestRowsAreCutFromEveryArray(t *testing.T) {
 		}},
 	}
 	got, err := Row(reply, 1, 2)
-	want := wire.Map{{Key: "r", Value: arr(wire.F64, []int{6})}, {Key: "info", Value: wire.Map{{Key: "a", Value: arr(wire.I8, []int{3, 4}, 2)}}}}
+	want := wire.Map{{Key: "r", Value: arr(wire.F64, []int{6})},
+		{Key: "info", Value: wire.Map{{Key: "a", Value: arr(wire.I8, []int{3, 4}, 2)}}}}
 	if err != nil || SameBut(got, want) != nil {
 		t.Errorf("row 1 is %v (%v), want %v", got, err, want)
 	}

@@ -32,8 +32,8 @@ func Metrics(open wire.Map) ([]string, error) {
 	return names, nil
 }
 
-// MetricsAt checks that info has values of metrics only in rows that are over, and in none unless they were asked for. An
-// environment may know no value of one, so a row that is over may lack it.
+// MetricsAt checks that info has values of metrics only in rows that are over, and in none unless they were asked for.
+// An environment may know no value of one, so a row that is over may lack it.
 func MetricsAt(info wire.Map, metrics []string, over []bool, asked bool) error {
 	for _, name := range metrics {
 		if !info.Has(name) && (!asked || !slices.Contains(over, true)) {

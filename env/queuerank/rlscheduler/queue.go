@@ -73,9 +73,9 @@ func (p *peerQueue) Drop(j queuerank.Waiting) {
 	p.bySize = slices.Delete(p.bySize, s, s+1)
 }
 
-// Fill implements queuerank.Queue: it appends the visible jobs to dst. Up to k jobs are all visible, in order of submit. Of more, the next of byTime, if it
-// is not visible yet, and the next of bySize alternate. The program then leaves its list in the second order: when it
-// sorts by submit again, jobs of one second remain in that order.
+// Fill implements queuerank.Queue: it appends the visible jobs to dst. Up to k jobs are all visible, in order of
+// submit. Of more, the next of byTime, if it is not visible yet, and the next of bySize alternate. The program then
+// leaves its list in the second order: when it sorts by submit again, jobs of one second remain in that order.
 func (p *peerQueue) Fill(dst []sim.Job, k int) []sim.Job {
 	if len(p.list) <= k {
 		for i := range p.list {
@@ -122,7 +122,8 @@ func (p *peerQueue) Save() {
 func (p *peerQueue) Restore() { p.copyFrom(p.saved) }
 
 func (p *peerQueue) copyFrom(o *peerQueue) {
-	p.list, p.byTime, p.bySize = append(p.list[:0], o.list...), append(p.byTime[:0], o.byTime...), append(p.bySize[:0], o.bySize...)
+	p.list, p.byTime, p.bySize = append(p.list[:0],
+		o.list...), append(p.byTime[:0], o.byTime...), append(p.bySize[:0], o.bySize...)
 	p.seen, p.look = append(p.seen[:0], o.seen...), o.look
 }
 

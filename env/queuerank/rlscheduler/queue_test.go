@@ -60,8 +60,8 @@ func random(r *rand.Rand, n int) []traces.Job {
 	return jobs
 }
 
-// Every decision of RLScheduler's published agent on its ten windows, without and with back-filling: the job in the slot that it
-// chose, how many wait, the clock, every visible row to the last bit, and the bounded slowdown.
+// Every decision of RLScheduler's published agent on its ten windows, without and with back-filling: the job in the
+// slot that it chose, how many wait, the clock, every visible row to the last bit, and the bounded slowdown.
 func TestThePublishedDecisions(t *testing.T) {
 	decisions := map[string][]map[string]string{}
 	for _, r := range agentRows(t, "decisions.csv.gz") {
@@ -86,7 +86,8 @@ func TestThePublishedDecisions(t *testing.T) {
 			if want["backfill"] == "1" {
 				cfg.Backfill = "easy"
 			}
-			e, err := rlscheduler.New(rlscheduler.ID, cfg, cluster.Spec{Pool: 256}, windows(jobs[from:from+1024]), jobs, traces.Training)
+			e, err := rlscheduler.New(rlscheduler.ID, cfg, cluster.Spec{Pool: 256}, windows(jobs[from:from+1024]), jobs,
+				traces.Training)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,8 +108,10 @@ func TestThePublishedDecisions(t *testing.T) {
 					t.Fatalf("step %d: slot %s of %d", i, d["slot"], len(slots))
 				}
 				now := (e.View().Now() + jobs[from].Submit) / time.Second // an episode's clock begins at 0
-				if id := e.View().Trace(slots[slot]).ID; id != d["job_id"] || fmt.Sprint(int64(now)) != d["now"] || fmt.Sprint(e.Waiting()) != d["waiting"] {
-					t.Fatalf("step %d: job %s at %d with %d waiting, want %s at %s with %s", i, id, now, e.Waiting(), d["job_id"], d["now"], d["waiting"])
+				if id := e.View().Trace(slots[slot]).ID; id != d["job_id"] || fmt.Sprint(int64(now)) != d["now"] ||
+					fmt.Sprint(e.Waiting()) != d["waiting"] {
+					t.Fatalf("step %d: job %s at %d with %d waiting, want %s at %s with %s", i, id, now, e.Waiting(), d["job_id"],
+						d["now"], d["waiting"])
 				}
 				if err := e.Step(ctx, env.Action{Disc: []int32{int32(slot)}}, ts); err != nil {
 					t.Fatal(err)
@@ -127,8 +130,8 @@ func TestThePublishedDecisions(t *testing.T) {
 	}
 }
 
-// If more jobs wait than are visible, the shortest and the smallest alternate, and the oldest is not among them for its age. The
-// list is then in the order of sizes, which the next sort by submit keeps for jobs of one second.
+// If more jobs wait than are visible, the shortest and the smallest alternate, and the oldest is not among them for its
+// age. The list is then in the order of sizes, which the next sort by submit keeps for jobs of one second.
 func TestWhatThePeerSeesOfALongQueue(t *testing.T) {
 	cfg := rlscheduler.DefaultConfig()
 	cfg.Visible, cfg.Reward = 4, "minus"

@@ -13,9 +13,11 @@ type Cluster struct {
 	AllNodes bool
 	// Wide1 says that observations count no ways of one node more than needed.
 	Wide1 bool
-	// Skips says that back-filling passes over the job after each that it has started, as it deletes from the list that it walks over.
+	// Skips says that back-filling passes over the job after each that it has started, as it deletes from the list that it
+	// walks over.
 	Skips bool
-	// WholePool says that the integer programme is over all nodes of the pool that have a free GPU, not only those of the ways.
+	// WholePool says that the integer programme is over all nodes of the pool that have a free GPU, not only those of the
+	// ways.
 	WholePool bool
 
 	gpus int

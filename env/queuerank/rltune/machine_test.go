@@ -28,14 +28,15 @@ func (a *running) compare(b *running) int {
 	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.seq, b.seq))
 }
 
-// Machine is the simulator that the authors of RLTune published, rebuilt from its rules alone: the state of a run over a list of jobs. It
-// is nodes in pools, to one of which a job belongs. Times are whole seconds. The waiting job that a base policy
-// or an agent chooses is committed to: if it does not fit, the clock runs until it does, whatever pool the others are of, and
-// no policy is asked meanwhile. Events are handled one at a time, an arrival before a completion of the same second. Jobs arrive while
-// a job is held; when none waits, the clock runs until one job has arrived. A job that never fits is dropped once nothing runs.
+// Machine is the simulator that the authors of RLTune published, rebuilt from its rules alone: the state of a run over
+// a list of jobs. It is nodes in pools, to one of which a job belongs. Times are whole seconds. The waiting job that a
+// base policy or an agent chooses is committed to: if it does not fit, the clock runs until it does, whatever pool the
+// others are of, and no policy is asked meanwhile. Events are handled one at a time, an arrival before a completion of
+// the same second. Jobs arrive while a job is held; when none waits, the clock runs until one job has arrived. A job
+// that never fits is dropped once nothing runs.
 //
-// Some of the rules are faults of the program. They are kept, and the names and comments say where: "wfp3" favours jobs that came
-// early, back-filling in Helios passes over jobs, and run times are known. Not safe for concurrent use.
+// Some of the rules are faults of the program. They are kept, and the names and comments say where: "wfp3" favours jobs
+// that came early, back-filling in Helios passes over jobs, and run times are known. Not safe for concurrent use.
 type Machine struct {
 	cluster  *Cluster
 	backfill bool
@@ -58,8 +59,8 @@ type Machine struct {
 	known  []running
 	list   []int32 // scratch of back-filling
 
-	// OnStart is called for every job that starts, with its place in the list of jobs, its start, and its nodes by their positions
-	// in its pool. The nodes are valid until it returns. nil = nobody is told.
+	// OnStart is called for every job that starts, with its place in the list of jobs, its start, and its nodes by their
+	// positions in its pool. The nodes are valid until it returns. nil = nobody is told.
 	OnStart func(job int, at int64, parts []Part)
 }
 
@@ -72,8 +73,8 @@ func NewMachine(c *Cluster, backfill bool) *Machine {
 	return m
 }
 
-// Reset empties the machine and moves its clock to the first of the jobs, which must be in order of submit. They are not copied, and
-// must not change until the run is over.
+// Reset empties the machine and moves its clock to the first of the jobs, which must be in order of submit. They are
+// not copied, and must not change until the run is over.
 func (m *Machine) Reset(jobs []Job) {
 	m.jobs, m.next, m.now = jobs, 0, 0
 	m.queue, m.running = m.queue[:0], m.running[:0]
@@ -115,13 +116,14 @@ func (m *Machine) Started() int { return m.started }
 // Dropped returns how many jobs were dropped because they never fit.
 func (m *Machine) Dropped() int { return m.dropped }
 
-// A Placer places a job in one of the ways that its pools allow. It returns false if there is none. The parts are appended to
-// dst[:0].
+// A Placer places a job in one of the ways that its pools allow. It returns false if there is none. The parts are
+// appended to dst[:0].
 type Placer interface {
 	Place(m *Machine, j *Job, dst []Part) ([]Part, bool)
 }
 
-// Commit commits to the i-th waiting job and runs the clock to the next decision. A nil placer takes the first way of tier 1.
+// Commit commits to the i-th waiting job and runs the clock to the next decision. A nil placer takes the first way of
+// tier 1.
 func (m *Machine) Commit(i int, place Placer) {
 	at := m.queue[i]
 	m.queue = slices.Delete(m.queue, i, i+1)
@@ -174,8 +176,8 @@ func (m *Machine) try(at int32, place Placer) bool {
 	return true
 }
 
-// early returns when j will fit as far as run times are known: running jobs of its pool are released in order of their known ends
-// until it does. It panics for a job that never fits, as the program raises an error.
+// early returns when j will fit as far as run times are known: running jobs of its pool are released in order of their
+// known ends until it does. It panics for a job that never fits, as the program raises an error.
 func (m *Machine) early(j *Job) int64 {
 	m.spare = append(m.spare[:0], m.free[j.Pool]...)
 	m.known = m.known[:0]
@@ -194,11 +196,12 @@ func (m *Machine) early(j *Job) int64 {
 			return max(r.end, m.now)
 		}
 	}
-	panic(fmt.Sprintf("rltune: job %s of %d GPUs never fits pool %s, and back-filling waits for it", j.ID, j.GPUs, m.cluster.Pools[j.Pool].Name))
+	panic(fmt.Sprintf("rltune: job %s of %d GPUs never fits pool %s, and back-filling waits for it", j.ID, j.GPUs,
+		m.cluster.Pools[j.Pool].Name))
 }
 
-// fill back-fills while a job is held: jobs of its pool that fit and end before early start, in order of submit. The held job is in
-// the list that is gone through, so that it can be the one that is passed over.
+// fill back-fills while a job is held: jobs of its pool that fit and end before early start, in order of submit. The
+// held job is in the list that is gone through, so that it can be the one that is passed over.
 func (m *Machine) fill(held int32, early int64) {
 	m.list = append(m.list[:0], held)
 	for _, at := range m.queue {
@@ -251,9 +254,10 @@ func (m *Machine) event() {
 
 // Score is sums over the jobs that have started.
 type Score struct {
-	Jobs                                  int
-	Bounded, Wait, Turnaround, Slow, Area float64 // Bounded is at least 1 a job and divides by 10 s or more; Area is in GPU-seconds
-	End                                   int64   // last end after the first submit
+	Jobs int
+	// Bounded is at least 1 a job and divides by 10 s or more; Area is in GPU-seconds
+	Bounded, Wait, Turnaround, Slow, Area float64
+	End                                   int64 // last end after the first submit
 }
 
 // add counts a job that starts at now.
@@ -268,8 +272,8 @@ func (s *Score) add(j *Job, now, first int64) {
 	s.End = max(s.End, now+j.Run-first)
 }
 
-// Of returns a metric, lower is better: bsld, wait, jct or slowdown, a mean over the jobs that have started, or utilisation, minus that
-// of so many GPUs. It is NaN if no job has started.
+// Of returns a metric, lower is better: bsld, wait, jct or slowdown, a mean over the jobs that have started, or
+// utilisation, minus that of so many GPUs. It is NaN if no job has started.
 func (s *Score) Of(metric string, gpus int) float64 {
 	n := float64(s.Jobs)
 	switch metric {
@@ -290,7 +294,8 @@ func (s *Score) Of(metric string, gpus int) float64 {
 // Score returns the sums of the jobs that have started.
 func (m *Machine) Score() Score { return m.score }
 
-// Reward returns what an agent gets at the end of a window in which the base policy had base: their relative difference.
+// Reward returns what an agent gets at the end of a window in which the base policy had base: their relative
+// difference.
 func Reward(base, agent float64) float64 { return (base - agent) / max(base, agent, 1) }
 
 // A Policy chooses the place in the queue of the job to commit to. At least one job waits.
@@ -353,8 +358,8 @@ type seenWays struct {
 	fits bool
 }
 
-// Look fills a row for each visible job, up to Slots in the order of the queue, which the base policy must have sorted. It returns how
-// many are visible. The rows are valid until the next call.
+// Look fills a row for each visible job, up to Slots in the order of the queue, which the base policy must have sorted.
+// It returns how many are visible. The rows are valid until the next call.
 func (o *Observer) Look(m *Machine) (rows []float64, visible int) {
 	visible = min(len(m.queue), Slots)
 	c := m.cluster

@@ -6,17 +6,18 @@ const (
 	roomWeight   = 0.5 // of each node with room for the next job
 )
 
-// Programme chooses between candidate ways as the paper's integer programme does, by trying each. The paper's programme minimises
-// fragmented nodes + 0.3·(most − fewest free GPUs of a node) − 0.5·nodes with room for the next job. In the published code nothing
-// forces the binaries of fragmented nodes to 1, so the optimum has them at 0: the term does nothing, and is not here. Not safe for
-// concurrent use.
+// Programme chooses between candidate ways as the paper's integer programme does, by trying each. The paper's programme
+// minimises fragmented nodes + 0.3·(most − fewest free GPUs of a node) − 0.5·nodes with room for the next job. In the
+// published code nothing forces the binaries of fragmented nodes to 1, so the optimum has them at 0: the term does
+// nothing, and is not here. Not safe for concurrent use.
 type Programme struct {
 	after []int32
 	in    []bool
 }
 
-// Objective returns the value of a way. It looks at the nodes that have a free GPU, and if in is not nil, only at those that it
-// marks. next is the number of GPUs that the next job wants. If it is 0, there is no next job, and no node has room for one.
+// Objective returns the value of a way. It looks at the nodes that have a free GPU, and if in is not nil, only at those
+// that it marks. next is the number of GPUs that the next job wants. If it is 0, there is no next job, and no node has
+// room for one.
 func (o *Programme) Objective(free []int32, in []bool, way []Part, next int) float64 {
 	o.after = append(o.after[:0], free...)
 	for _, p := range way {
@@ -38,8 +39,8 @@ func (o *Programme) Objective(free []int32, in []bool, way []Part, next int) flo
 	return spreadWeight*float64(most-least) - roomWeight*float64(room)
 }
 
-// Choose returns the position of the way with the least objective, the first of equal ones. The objective is over all nodes of the
-// pool with a free GPU if whole, and otherwise over those that some way uses.
+// Choose returns the position of the way with the least objective, the first of equal ones. The objective is over all
+// nodes of the pool with a free GPU if whole, and otherwise over those that some way uses.
 func (o *Programme) Choose(free []int32, ways [][]Part, next int, whole bool) int {
 	var in []bool
 	if !whole {
@@ -64,8 +65,9 @@ func (o *Programme) Choose(free []int32, ways [][]Part, next int, whole bool) in
 	return best
 }
 
-// Planner places jobs by the integer programme. The next job is the second of the queue in the order of the base policy, as in
-// the program, counted while the job that is placed still waits there: so it can be the job itself. Not safe for concurrent use.
+// Planner places jobs by the integer programme. The next job is the second of the queue in the order of the base
+// policy, as in the program, counted while the job that is placed still waits there: so it can be the job itself. Not
+// safe for concurrent use.
 type Planner struct {
 	finder    Finder
 	programme Programme

@@ -32,8 +32,8 @@ func written(parts []Part, first int) string {
 	return strings.Join(all, " ")
 }
 
-// In all recorded states: how many ways of each tier, the one that base policies take, and the best of each tier and order
-// with what it changes.
+// In all recorded states: how many ways of each tier, the one that base policies take, and the best of each tier and
+// order with what it changes.
 func TestTheRecordedWays(t *testing.T) {
 	all := recorded.Rows(t, runs+"placement_cases.csv")
 	var f Finder
@@ -90,7 +90,8 @@ func TestTheRecordedWays(t *testing.T) {
 func jobs(t testing.TB, name string) (all []Job) {
 	t.Helper()
 	for _, r := range recorded.Rows(t, runs+"jobs_"+name+".csv") {
-		j := Job{ID: r["job_id"], Submit: recorded.Whole(t, r["submit"]), Run: recorded.Whole(t, r["duration"]), GPUs: whole(t, r["gpus"]), Pool: whole(t, r["pool"]), Wait: recorded.Whole(t, r["wait_column"])}
+		j := Job{ID: r["job_id"], Submit: recorded.Whole(t, r["submit"]), Run: recorded.Whole(t, r["duration"]),
+			GPUs: whole(t, r["gpus"]), Pool: whole(t, r["pool"]), Wait: recorded.Whole(t, r["wait_column"])}
 		if j.Run == -1 {
 			j.Run = 10
 		}
@@ -117,8 +118,8 @@ func log(m *Machine) *[]started {
 	return &got
 }
 
-// window returns a copy of the jobs of a row of the recorded runs. If c has one pool, they are all in it, whatever their column
-// says.
+// window returns a copy of the jobs of a row of the recorded runs. If c has one pool, they are all in it, whatever
+// their column says.
 func window(t testing.TB, c *Cluster, all []Job, r map[string]string, length int) []Job {
 	t.Helper()
 	from := whole(t, r["start_index"])
@@ -141,7 +142,8 @@ func TestTheRecordedRuns(t *testing.T) {
 	schedules := map[string][]started{}
 	for _, r := range recorded.Rows(t, runs+"schedules.csv.gz") {
 		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["policy"] + " " + r["backfill"]
-		schedules[key] = append(schedules[key], started{r["job_id"], recorded.Whole(t, r["start"]), recorded.Whole(t, r["end"]), r["nodes"]})
+		schedules[key] = append(schedules[key],
+			started{r["job_id"], recorded.Whole(t, r["start"]), recorded.Whole(t, r["end"]), r["nodes"]})
 	}
 	files := map[string][]Job{}
 	played, crashed, failed := 0, 0, 0
@@ -194,7 +196,8 @@ func TestTheRecordedRuns(t *testing.T) {
 			continue // it has no means
 		}
 		s := m.Score()
-		for name, metric := range map[string]string{"bsld10": "bsld", "wait": "wait", "turnaround": "jct", "neg_util": "utilisation", "slowdown": "slowdown"} {
+		for name, metric := range map[string]string{"bsld10": "bsld", "wait": "wait", "turnaround": "jct",
+			"neg_util": "utilisation", "slowdown": "slowdown"} {
 			if v := s.Of(metric, c.GPUs()); !same(v, r[name]) {
 				t.Errorf("%s: %s %.9g, want %s", key, name, v, r[name])
 			}
@@ -204,17 +207,19 @@ func TestTheRecordedRuns(t *testing.T) {
 		}
 	}
 	if played != 210 || failed != 14 || crashed != 90 {
-		t.Errorf("%d runs are played, %d raise an error there and here, %d have a policy that crashes; want 210, 14 and 90", played, failed, crashed)
+		t.Errorf("%d runs are played, %d raise an error there and here, %d have a policy that crashes; want 210, 14 and 90",
+			played, failed, crashed)
 	}
 }
 
-// The agent's path without back-filling or the integer programme, with base fcfs: who starts when and where by three rules over slots, their
-// means and rewards, and the recorded rows.
+// The agent's path without back-filling or the integer programme, with base fcfs: who starts when and where by three
+// rules over slots, their means and rewards, and the recorded rows.
 func TestTheRecordedSlotRules(t *testing.T) {
 	schedules := map[string][]started{}
 	for _, r := range recorded.Rows(t, runs+"slot_rules_schedules.csv.gz") {
 		key := r["cluster"] + " " + r["jobs"] + " " + r["start_index"] + " " + r["rule"]
-		schedules[key] = append(schedules[key], started{r["job_id"], recorded.Whole(t, r["start"]), recorded.Whole(t, r["end"]), r["nodes"]})
+		schedules[key] = append(schedules[key],
+			started{r["job_id"], recorded.Whole(t, r["start"]), recorded.Whole(t, r["end"]), r["nodes"]})
 	}
 	shown := map[string][]map[string]string{}
 	for _, r := range recorded.Rows(t, runs+"observations.csv") {
@@ -249,8 +254,10 @@ func TestTheRecordedSlotRules(t *testing.T) {
 				for _, want := range shown[strings.Join([]string{r["cluster"], r["jobs"], r["start_index"], fmt.Sprint(k)}, " ")] {
 					looked++
 					slot := whole(t, want["slot"])
-					if g := fmt.Sprintf("%d %d %s", m.Now(), visible, m.Job(slot).ID); g != want["now"]+" "+want["visible"]+" "+want["job_id"] {
-						t.Errorf("%s, decision %d, slot %d: %s, want %s of %s at %s", key, k, slot, g, want["job_id"], want["visible"], want["now"])
+					if g := fmt.Sprintf("%d %d %s", m.Now(), visible, m.Job(slot).ID); g !=
+						want["now"]+" "+want["visible"]+" "+want["job_id"] {
+						t.Errorf("%s, decision %d, slot %d: %s, want %s of %s at %s", key, k, slot, g, want["job_id"], want["visible"],
+							want["now"])
 					}
 					for f := range Features {
 						name := fmt.Sprintf("f%d", f+1)
@@ -275,7 +282,8 @@ func TestTheRecordedSlotRules(t *testing.T) {
 		}
 		a, b := base.Of("bsld", c.GPUs()), agent.Of("bsld", c.GPUs())
 		if !same(a, r["bsld10_fcfs"]) || !same(b, r["bsld10_rule"]) || !same(Reward(a, b), r["reward"]) {
-			t.Errorf("%s: %.9g, %.9g, reward %.9g, want %s, %s, %s", key, a, b, Reward(a, b), r["bsld10_fcfs"], r["bsld10_rule"], r["reward"])
+			t.Errorf("%s: %.9g, %.9g, reward %.9g, want %s, %s, %s", key, a, b, Reward(a, b), r["bsld10_fcfs"], r["bsld10_rule"],
+				r["reward"])
 		}
 		if r["rule"] == "slot0" {
 			continue // its schedule is that of fcfs

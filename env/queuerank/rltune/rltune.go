@@ -15,9 +15,9 @@ import (
 	"clustergym/traces"
 )
 
-// tuned is the machine of RLTune's program on the simulator's cluster. A job's pool are the nodes of its
-// virtual cluster and its types of GPU. Nodes smaller than the largest of the pool take jobs of up to twice their size, as those of 2
-// GPUs on Philly do.
+// tuned is the machine of RLTune's program on the simulator's cluster. A job's pool are the nodes of its virtual
+// cluster and its types of GPU. Nodes smaller than the largest of the pool take jobs of up to twice their size, as
+// those of 2 GPUs on Philly do.
 type tuned struct {
 	id        string // of the environment
 	cfg       Config
@@ -27,8 +27,9 @@ type tuned struct {
 	finder    Finder
 	planner   Planner
 	programme bool
-	divided   bool // the cluster has virtual clusters: observations count no ways on one node more, and the programme is over whole pools
-	single    bool // all jobs have one pool: the share of partial nodes is of all nodes, not of those with a free GPU
+	// the cluster has virtual clusters: observations count no ways on one node more, and the programme is over whole pools
+	divided bool
+	single  bool // all jobs have one pool: the share of partial nodes is of all nodes, not of those with a free GPU
 
 	pools map[poolKey]*pool
 	parts []Part
@@ -67,7 +68,8 @@ type counted struct {
 }
 
 // tunedDoc describes the rows.
-const tunedDoc = "by slot, of the jobs in the order of base: wait/12 h; n/largest node; n/free GPUs/capacity; (free − demand of the visible jobs + capacity)/(2 capacity); " +
+const tunedDoc = "by slot, of the jobs in the order of base: wait/12 h; n/largest node; n/free GPUs/capacity; (free " +
+	"− demand of the visible jobs + capacity)/(2 capacity); " +
 	"partial nodes/nodes with a free GPU; ways/3; can start: 1e-5 no, 1 − 1e-5 in one way, half as much again in several; an empty slot is 0, 1, 1, 1, 1, 1, 0"
 
 // New returns an environment over the windows w. id is its name: ID, or queuerank.ID for runs that have the older keys.
@@ -90,7 +92,8 @@ func New(id string, cfg Config, spec cluster.Spec, w sched.Windows, part traces.
 		return nil, err
 	}
 	n := cfg.Window
-	t.queue = tunedQueue{t: t, rank: rank, sized: cfg.Base == "sjf", list: make([]sim.Job, 0, n), keys: make([]tunedKey, 0, n)}
+	t.queue = tunedQueue{t: t, rank: rank, sized: cfg.Base == "sjf", list: make([]sim.Job, 0, n),
+		keys: make([]tunedKey, 0, n)}
 	t.ends, t.parts = make([]finish, 0, n), make([]Part, 0, c.Nodes())
 	own := queuerank.Program{
 		ID: id, Eager: true, Queue: &t.queue, Machine: t, Encoder: tunedRows{t}, Suits: t.check,

@@ -67,8 +67,8 @@ func tunedJobs(r *rand.Rand, c *rltune.Cluster, n int) (all []traces.Job, same [
 	return all, same
 }
 
-// With random slots, every decision is that of RLTune's machine: the clock, the visible jobs and their rows, and where and when
-// jobs start; the return is the relative difference to its base.
+// With random slots, every decision is that of RLTune's machine: the clock, the visible jobs and their rows, and where
+// and when jobs start; the return is the relative difference to its base.
 func TestRLTuneIsItsPeer(t *testing.T) {
 	bases := map[string]string{"fcfs": "fifo", "sjf": "sjf", "lpf": "ljf", "wfp3": "wfp3-rlscheduler"}
 	seed := uint64(0)
@@ -115,8 +115,10 @@ func TestRLTuneIsItsPeer(t *testing.T) {
 						for k := 0; !m.Done(); k++ {
 							rule.Sort(m)
 							rows, visible := o.Look(m)
-							if now := int64(e.View().Now() / time.Second); now != m.Now() || e.Waiting() != m.Waiting() || len(e.Slots()) != visible {
-								t.Fatalf("decision %d: %d s, %d wait, %d visible; want %d s, %d, %d", k, now, e.Waiting(), len(e.Slots()), m.Now(), m.Waiting(), visible)
+							if now := int64(e.View().Now() / time.Second); now != m.Now() || e.Waiting() != m.Waiting() ||
+								len(e.Slots()) != visible {
+								t.Fatalf("decision %d: %d s, %d wait, %d visible; want %d s, %d, %d", k, now, e.Waiting(), len(e.Slots()),
+									m.Now(), m.Waiting(), visible)
 							}
 							for i := range visible {
 								if id := e.View().Trace(e.Slots()[i]).ID; id != m.Job(i).ID {
@@ -125,7 +127,8 @@ func TestRLTuneIsItsPeer(t *testing.T) {
 							}
 							for i, x := range rows {
 								if ts.Obs[i] != float32(x) {
-									t.Fatalf("decision %d, slot %d: number %d is %v, want %v", k, i/rltune.Features, i%rltune.Features, ts.Obs[i], x)
+									t.Fatalf("decision %d, slot %d: number %d is %v, want %v", k, i/rltune.Features, i%rltune.Features, ts.Obs[i],
+										x)
 								}
 							}
 							slot := r.IntN(visible)
@@ -253,8 +256,9 @@ func TestWhatRLTuneCannotPlaceIsSaid(t *testing.T) {
 	shared := job(0, time.Second, 1)
 	shared.GPUMilli = 500
 	for want, j := range map[string]traces.Job{
-		"asks for 161 GPUs; rltune places it on equal nodes only, which have 160: set env.max_gpus=160": job(0, time.Second, 161),
-		"asks for 1 × 500 thousandths of a GPU; rltune places whole GPUs":                               shared,
+		"asks for 161 GPUs; rltune places it on equal nodes only, which have 160: set env.max_gpus=160": job(0, time.Second,
+			161),
+		"asks for 1 × 500 thousandths of a GPU; rltune places whole GPUs": shared,
 	} {
 		e, err := rltune.New(rltune.ID, cfg, tunedSpec(t, c), windows{j}, traces.Training)
 		if err != nil {
@@ -264,7 +268,8 @@ func TestWhatRLTuneCannotPlaceIsSaid(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if _, err := rltune.New(rltune.ID, cfg, cluster.Spec{Name: "pool:8", Pool: 8}, windows{shared}, traces.Training); err == nil || !strings.Contains(err.Error(), "is a counter") {
+	if _, err := rltune.New(rltune.ID, cfg, cluster.Spec{Name: "pool:8", Pool: 8}, windows{shared},
+		traces.Training); err == nil || !strings.Contains(err.Error(), "is a counter") {
 		t.Errorf("a counter: %v", err)
 	}
 }
@@ -279,7 +284,8 @@ func BenchmarkRLTune(b *testing.B) {
 	jobs, _ := tunedJobs(src, c, 256)
 	cfg := rltune.DefaultConfig()
 	cfg.Placement, cfg.Reward = "programme", "minus"
-	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 16, GPUs: 2}, {Count: 20, GPUs: 8}}}}}
+	spec := cluster.Spec{
+		Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 16, GPUs: 2}, {Count: 20, GPUs: 8}}}}}
 	e, err := rltune.New(rltune.ID, cfg, spec, windows(jobs), traces.Training)
 	if err != nil {
 		b.Fatal(err)

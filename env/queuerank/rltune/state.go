@@ -18,8 +18,8 @@ type State struct {
 	Partial  float64 // share of partial nodes
 }
 
-// Count sets the state's free GPUs and share of partial nodes by the free GPUs of the nodes of p; all = of all nodes, not only
-// of those with a free GPU.
+// Count sets the state's free GPUs and share of partial nodes by the free GPUs of the nodes of p; all = of all nodes,
+// not only of those with a free GPU.
 func (s *State) Count(p *Pool, free []int32, all bool) {
 	partial, some, sum, at := 0, 0, 0, 0
 	for i := range p.Blocks {
@@ -45,10 +45,11 @@ func (s *State) Count(p *Pool, free []int32, all bool) {
 	}
 }
 
-// Row fills the row of a job that has waited for wait seconds and asks for gpus. ways and fits are those of Finder.Ways. The numbers
-// are: the wait by 12 hours; the request by the GPUs of a node; the request by the free GPUs and by the capacity; what is free less
-// what the visible jobs ask for, from −1 to 1 capacity as 0 to 1; the share of partial nodes; a third of the ways; and whether it can
-// start: 1e-5 no, 1 − 1e-5 in one way, half as much again in several.
+// Row fills the row of a job that has waited for wait seconds and asks for gpus. ways and fits are those of
+// Finder.Ways. The numbers are: the wait by 12 hours; the request by the GPUs of a node; the request by the free GPUs
+// and by the capacity; what is free less what the visible jobs ask for, from −1 to 1 capacity as 0 to 1; the share of
+// partial nodes; a third of the ways; and whether it can start: 1e-5 no, 1 − 1e-5 in one way, half as much again in
+// several.
 func (s *State) Row(wait, gpus float64, ways int, fits bool, row []float64) {
 	row[0] = min(wait/43200, Cut)
 	row[1] = min(gpus/s.PerNode, Cut)
@@ -67,8 +68,8 @@ func (s *State) Row(wait, gpus float64, ways int, fits bool, row []float64) {
 	}
 }
 
-// Ways counts ways as observations do: 2 if there are several of tier 1, 1 for one, and if wide, 1 more if there are any of tier 2.
-// fits says whether there is one of tier 1, without which no job starts.
+// Ways counts ways as observations do: 2 if there are several of tier 1, 1 for one, and if wide, 1 more if there are
+// any of tier 2. fits says whether there is one of tier 1, without which no job starts.
 func (f *Finder) Ways(p *Pool, free []int32, gpus int, wide bool) (ways int, fits bool) {
 	one, two := f.count(p, free, gpus, 2, wide)
 	return one + min(two, 1), one > 0

@@ -8,10 +8,10 @@ import (
 // Part is a share of a gang: GPUs on the node at a position of the pool.
 type Part struct{ Node, GPUs int32 }
 
-// Finder finds ways. Nodes are grouped by their free GPUs. From each group that a way uses it takes the first nodes, and all of their
-// free GPUs; only the nodes of the last group, that of the fewest free GPUs, share what remains, earlier ones not less than later
-// ones. Tier 1 is the ways over as few nodes as the gang needs on empty ones; tier 2 is those over one node more that do not
-// leave more nodes partly free than before. Not safe for concurrent use.
+// Finder finds ways. Nodes are grouped by their free GPUs. From each group that a way uses it takes the first nodes,
+// and all of their free GPUs; only the nodes of the last group, that of the fewest free GPUs, share what remains,
+// earlier ones not less than later ones. Tier 1 is the ways over as few nodes as the gang needs on empty ones; tier 2
+// is those over one node more that do not leave more nodes partly free than before. Not safe for concurrent use.
 type Finder struct {
 	by     []int // scratch of fits: nodes by free GPUs
 	block  Block
@@ -89,8 +89,8 @@ func (f *Finder) Fits(p *Pool, free []int32, gpus int) bool {
 	return false
 }
 
-// fits reports whether the freest nodes suffice. Then there is a way: the nodes before the last group hold less than the gang, and
-// what remains is at least a GPU for each of the others.
+// fits reports whether the freest nodes suffice. Then there is a way: the nodes before the last group hold less than
+// the gang, and what remains is at least a GPU for each of the others.
 func (f *Finder) fits(b *Block, free []int32, gpus int) bool {
 	m := b.needs(gpus)
 	if m == 1 {
@@ -199,7 +199,8 @@ func (f *Finder) partial() int {
 
 // compare orders ways by nodes and GPUs, as the program compares their lists.
 func compare(a, b []Part) int {
-	return slices.CompareFunc(a, b, func(x, y Part) int { return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.GPUs, y.GPUs)) })
+	return slices.CompareFunc(a, b,
+		func(x, y Part) int { return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.GPUs, y.GPUs)) })
 }
 
 // First appends the way of tier 1 that base policies take, the first of all by nodes and GPUs, to dst[:0].
@@ -232,7 +233,8 @@ func least(f *Finder) bool {
 	return true
 }
 
-// count returns how many ways there are of tier 1, and if wide, of tier 2. If most is not 0, it stops at most of tier 1 and one of tier 2.
+// count returns how many ways there are of tier 1, and if wide, of tier 2. If most is not 0, it stops at most of tier 1
+// and one of tier 2.
 func (f *Finder) count(p *Pool, free []int32, gpus, most int, wide bool) (tier1, tier2 int) {
 	f.most, f.visit = most, tallied
 	for tier := range 2 {
@@ -286,7 +288,8 @@ const (
 	balance        // the variance first
 )
 
-// Best appends the candidates of the integer programme to dst[:0]: the best way of each tier by defrag and by balance, each once.
+// Best appends the candidates of the integer programme to dst[:0]: the best way of each tier by defrag and by balance,
+// each once.
 func (f *Finder) Best(p *Pool, free []int32, gpus int, wide bool, dst [][]Part) [][]Part {
 	for i := range f.best {
 		f.best[i].ok = false

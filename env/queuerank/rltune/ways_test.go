@@ -51,7 +51,8 @@ func TestSchedulesByHand(t *testing.T) {
 		{"in order", small(1), false, "fcfs", []Job{j(5, 10, 4), j(6, 10, 4), j(7, 10, 1)}, "5 6 15"},
 		// The second is held from 1 on; the third would fit and waits behind it.
 		{"a job is committed to", small(1), false, "sjf", []Job{j(0, 10, 4), j(1, 5, 8), j(2, 1, 1)}, "0 10 15"},
-		{"it blocks the other pools", small(1, 1), false, "sjf", []Job{j(0, 10, 4), j(1, 5, 8), at(1, j(2, 1, 1))}, "0 10 10"},
+		{"it blocks the other pools", small(1, 1), false, "sjf", []Job{j(0, 10, 4), j(1, 5, 8), at(1, j(2, 1, 1))},
+			"0 10 10"},
 		// It ends at 3, before 10.
 		{"back-filled", small(1), true, "sjf", []Job{j(0, 10, 4), j(1, 5, 8), j(2, 1, 1)}, "0 10 2"},
 		{"only in its pool", small(1, 1), true, "sjf", []Job{j(0, 10, 4), j(1, 5, 8), at(1, j(2, 1, 1))}, "0 10 10"},
@@ -73,7 +74,8 @@ func TestSchedulesByHand(t *testing.T) {
 // In Helios the job after a back-filled one is passed over; the held job can be the one that is.
 func TestBackFillingPassesOverJobs(t *testing.T) {
 	jobs := func() []Job {
-		return []Job{{Submit: 0, Run: 100, GPUs: 4}, {Submit: 1, Run: 50, GPUs: 8}, {Submit: 2, Run: 1, GPUs: 1}, {Submit: 2, Run: 2, GPUs: 1}, {Submit: 2, Run: 3, GPUs: 1}}
+		return []Job{{Submit: 0, Run: 100, GPUs: 4}, {Submit: 1, Run: 50, GPUs: 8}, {Submit: 2, Run: 1, GPUs: 1},
+			{Submit: 2, Run: 2, GPUs: 1}, {Submit: 2, Run: 3, GPUs: 1}}
 	}
 	c := small(1)
 	if got := played(t, c, true, "fcfs", jobs()...); got != "0 100 2 2 2" {
@@ -81,13 +83,14 @@ func TestBackFillingPassesOverJobs(t *testing.T) {
 	}
 	c.Skips = true
 	// Each is seen alone when it arrives, so all are back-filled at once. With the node full until 10 they come together.
-	if got := played(t, c, true, "fcfs", append([]Job{{Submit: 0, Run: 10, GPUs: 4}}, jobs()...)...); got != "0 0 100 10 11 10" {
+	if got := played(t, c, true, "fcfs", append([]Job{{Submit: 0, Run: 10, GPUs: 4}}, jobs()...)...); got !=
+		"0 0 100 10 11 10" {
 		t.Errorf("jobs start at %s, want the fifth a second later", got)
 	}
 }
 
-// On empty nodes 12 GPUs have the ways 8 + 4, 7 + 5 and 6 + 6, of which the last is the first by node and GPUs. Three nodes would leave
-// three partly free, where none was.
+// On empty nodes 12 GPUs have the ways 8 + 4, 7 + 5 and 6 + 6, of which the last is the first by node and GPUs. Three
+// nodes would leave three partly free, where none was.
 func TestWaysByHand(t *testing.T) {
 	p := NewPool(Block{Nodes: 3, Each: 8})
 	var f Finder
@@ -98,14 +101,15 @@ func TestWaysByHand(t *testing.T) {
 	if one, two := f.count(p, []int32{8, 8, 8}, 12, 0, true); one != 3 || two != 0 {
 		t.Errorf("%d and %d ways, want 3 and 0", one, two)
 	}
-	// With 2, 2 and 8 free, 4 GPUs go on the last node, or fill the first two. The last node with another would have to be taken wholly.
+	// With 2, 2 and 8 free, 4 GPUs go on the last node, or fill the first two. The last node with another would have to be
+	// taken wholly.
 	if one, two := f.count(p, []int32{2, 2, 8}, 4, 0, true); one != 1 || two != 1 {
 		t.Errorf("%d and %d ways, want 1 and 1", one, two)
 	}
 }
 
-// 1 GPU on the node of 6 free ones leaves 5 and 8, on the whole node 6 and 7. The values are 0.3 times the difference, less a half for each
-// node with room for the next job.
+// 1 GPU on the node of 6 free ones leaves 5 and 8, on the whole node 6 and 7. The values are 0.3 times the difference,
+// less a half for each node with room for the next job.
 func TestProgrammeByHand(t *testing.T) {
 	var o Programme
 	free := []int32{6, 8}
@@ -125,8 +129,8 @@ func TestProgrammeByHand(t *testing.T) {
 	}
 }
 
-// Jobs are picked at random. No node is overcommitted, which would panic, every gang has its GPUs on the fewest nodes or on one more, and
-// all GPUs are free at the end.
+// Jobs are picked at random. No node is overcommitted, which would panic, every gang has its GPUs on the fewest nodes
+// or on one more, and all GPUs are free at the end.
 func TestMachinesKeepTheirBooks(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -141,7 +145,8 @@ func TestMachinesKeepTheirBooks(t *testing.T) {
 			pool := r.IntN(len(c.Pools))
 			run := int64(1 + r.IntN(900))
 			most := min(160, c.Pools[pool].GPUs())
-			jobs = append(jobs, Job{Submit: at, Run: run, Known: run, GPUs: 1 + r.IntN(min(most, []int{2, 8, 20, 160}[r.IntN(4)])), Pool: pool})
+			jobs = append(jobs,
+				Job{Submit: at, Run: run, Known: run, GPUs: 1 + r.IntN(min(most, []int{2, 8, 20, 160}[r.IntN(4)])), Pool: pool})
 		}
 		fcfs, err := NewRule("fcfs")
 		if err != nil {
@@ -156,7 +161,8 @@ func TestMachinesKeepTheirBooks(t *testing.T) {
 				}
 			}
 			if len(parts) > fewest+1 {
-				t.Errorf("seed %d: job %d of %d GPUs is on %d nodes, want %d or one more", seed, j, jobs[j].GPUs, len(parts), fewest)
+				t.Errorf("seed %d: job %d of %d GPUs is on %d nodes, want %d or one more", seed, j, jobs[j].GPUs, len(parts),
+					fewest)
 			}
 			sum := 0
 			for _, p := range parts {

@@ -13,9 +13,9 @@ import (
 // unit is the number of packets that a reward of −1 stands for.
 const unit = 10
 
-// Env is a network as an environment. An action is the number of a base controller. The reward is minus the packets that wait at
-// the end of the slot, in tens. Episodes begin empty, at a slot of the loads' cycle that is drawn, and are truncated after a number
-// of slots.
+// Env is a network as an environment. An action is the number of a base controller. The reward is minus the packets
+// that wait at the end of the slot, in tens. Episodes begin empty, at a slot of the loads' cycle that is drawn, and are
+// truncated after a number of slots.
 type Env struct {
 	net    Network
 	spec   env.Spec
@@ -46,16 +46,18 @@ func New(n Network, slots int) (*Env, error) {
 	e := &Env{net: n, slots: slots, queues: make([]int, n.Queues()), pcg: rand.NewPCG(0, 0)}
 	e.src = rand.New(e.pcg)
 	e.spec = env.Spec{
-		ID:     "QueueNet-v0",
-		Obs:    []env.Field{{Name: "queues", Shape: []int{2 * n.Queues()}, High: 1, Unit: "fraction", Doc: "whether a queue holds a packet, of each queue; then ln(1 + packets)/ln 1025, cut to 1"}},
+		ID: "QueueNet-v0",
+		Obs: []env.Field{{Name: "queues", Shape: []int{2 * n.Queues()}, High: 1, Unit: "fraction",
+			Doc: "whether a queue holds a packet, of each queue; then ln(1 + packets)/ln 1025, cut to 1"}},
 		Action: env.ActionSpec{Sizes: []int{len(n.Bases)}}, MaxSteps: slots, Solved: math.NaN(), NoOp: -1,
-		Info: []env.Field{{Name: "packets", Low: 0, High: float32(math.Inf(1)), Unit: "packets", Doc: "mean number that wait, of the episode so far", Metric: true}},
+		Info: []env.Field{{Name: "packets", Low: 0, High: float32(math.Inf(1)), Unit: "packets",
+			Doc: "mean number that wait, of the episode so far", Metric: true}},
 	}
 	return e, nil
 }
 
-// Serve makes the environment serve the sets that choose chooses, whatever the actions are; nil = the actions count again. choose must
-// not change or keep its slice.
+// Serve makes the environment serve the sets that choose chooses, whatever the actions are; nil = the actions count
+// again. choose must not change or keep its slice.
 func (e *Env) Serve(choose func(queues []int) int) { e.choose = choose }
 
 // Spec implements env.Env.

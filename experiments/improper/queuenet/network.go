@@ -34,8 +34,9 @@ type Base struct {
 // Rule is how a base controller chooses a set.
 type Rule uint8
 
-// The rules: a set that is always the same; the one with the most packets in its queues (with sets of one queue, the longest queue;
-// in general MaxWeight); the one with the most queues that hold a packet (maximum egress rate), of equal ones that with the most packets.
+// The rules: a set that is always the same; the one with the most packets in its queues (with sets of one queue, the
+// longest queue; in general MaxWeight); the one with the most queues that hold a packet (maximum egress rate), of equal
+// ones that with the most packets.
 const (
 	Fixed Rule = iota
 	MostPackets
@@ -48,11 +49,14 @@ func (n *Network) Queues() int { return len(n.Rates[0]) }
 // Validate returns an error for a network that makes no sense.
 func (n *Network) Validate() error {
 	if len(n.Rates) == 0 || len(n.Rates[0]) == 0 || len(n.Rates) > 1 && n.Slots < 1 {
-		return fmt.Errorf("queuenet: %s has %d loads of %d slots, want one, or several of one slot or more", n.Name, len(n.Rates), n.Slots)
+		return fmt.Errorf("queuenet: %s has %d loads of %d slots, want one, or several of one slot or more", n.Name,
+			len(n.Rates), n.Slots)
 	}
 	q := n.Queues()
 	if q > maxQueues || len(n.Sets) == 0 || len(n.Sets) > maxSets || len(n.Bases) == 0 {
-		return fmt.Errorf("queuenet: %s has %d queues, %d sets and %d base controllers, want at most %d queues, 1 to %d sets and 1 or more base controllers",
+		return fmt.Errorf(
+			"queuenet: %s has %d queues, %d sets and %d base controllers, want at most %d queues, 1 to %d sets and 1 or more "+
+				"base controllers",
 			n.Name, q, len(n.Sets), len(n.Bases), maxQueues, maxSets)
 	}
 	for _, rates := range append(slices.Clone(n.Rates), n.Up) {
@@ -74,7 +78,8 @@ func (n *Network) Validate() error {
 	}
 	for _, b := range n.Bases {
 		if b.Rule > MostQueues || b.Rule == Fixed && (b.Set < 0 || b.Set >= len(n.Sets)) {
-			return fmt.Errorf("queuenet: %s has the base controller %s of rule %d and set %d of %d", n.Name, b.Name, b.Rule, b.Set, len(n.Sets))
+			return fmt.Errorf("queuenet: %s has the base controller %s of rule %d and set %d of %d", n.Name, b.Name, b.Rule,
+				b.Set, len(n.Sets))
 		}
 	}
 	return nil
@@ -137,8 +142,8 @@ func BestShares(rates []float64) (shares []float64, packets float64) {
 	return shares, roots * roots / (1 - sum)
 }
 
-// Busy returns the mean number of packets of queues that share one server, if it serves a queue that holds a packet whenever there is
-// one. No scheduler has fewer. All queues together are one with A arrivals in a slot, whose mean is
+// Busy returns the mean number of packets of queues that share one server, if it serves a queue that holds a packet
+// whenever there is one. No scheduler has fewer. All queues together are one with A arrivals in a slot, whose mean is
 // E[A] + (E[A²] − E[A])/(2(1 − E[A])). It is infinite if the rates sum to 1 or more.
 func Busy(rates []float64) float64 {
 	mean, squares := 0.0, 0.0

@@ -27,8 +27,8 @@ const (
 	settled = 1e-7
 )
 
-// Solve finds the optimum by relative value iteration (White 1963) over queues of at most bound packets: packets that arrive at a
-// full queue are lost, which bound must make rare.
+// Solve finds the optimum by relative value iteration (White 1963) over queues of at most bound packets: packets that
+// arrive at a full queue are lost, which bound must make rare.
 func Solve(n Network, bound int) (*Optimum, error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
@@ -36,8 +36,11 @@ func Solve(n Network, bound int) (*Optimum, error) {
 	q := n.Queues()
 	states := math.Pow(float64(bound+1), float64(q))
 	if len(n.Rates) != 1 || bound < 1 || !(states <= 1<<22) {
-		return nil, fmt.Errorf("queuenet: %s has %d loads and %v states of %d queues of at most %d packets, want one load, queues of at least one packet and at most 2^22 states",
-			n.Name, len(n.Rates), states, q, bound)
+		return nil,
+			fmt.Errorf(
+				"queuenet: %s has %d loads and %v states of %d queues of at most %d packets, want one load, queues of at least "+
+					"one packet and at most 2^22 states",
+				n.Name, len(n.Rates), states, q, bound)
 	}
 	size := int(states)
 	stride := make([]int, q)
@@ -57,7 +60,8 @@ func Solve(n Network, bound int) (*Optimum, error) {
 		for s := range after {
 			after[s] = cost[s] + value[s]
 		}
-		// The expectation over arrivals, queue by queue and in place: the state with a packet more comes later, so it still has its old value.
+		// The expectation over arrivals, queue by queue and in place: the state with a packet more comes later, so it still
+		// has its old value.
 		for i, p := range n.Rates[0] {
 			for s := range after {
 				if s/stride[i]%(bound+1) < bound {
@@ -86,7 +90,8 @@ func Solve(n Network, bound int) (*Optimum, error) {
 			return o, nil
 		}
 	}
-	return nil, fmt.Errorf("queuenet: %s has no optimum after %d sweeps over %d states: is its load below 1?", n.Name, sweeps, size)
+	return nil, fmt.Errorf("queuenet: %s has no optimum after %d sweeps over %d states: is its load below 1?", n.Name,
+		sweeps, size)
 }
 
 // served returns the expectation of after, by state, over which links of set are up.
@@ -105,8 +110,9 @@ func (n *Network) served(after []float64, s int, set, stride []int, bound int) f
 	return n.Up[i]*gone + (1-n.Up[i])*n.served(after, s, set[1:], stride, bound)
 }
 
-// Follow calls emit with the states that may follow queues when base controller k chooses, and their probabilities, under the first
-// load. Queues hold at most bound packets; others are lost. A state may come more than once. emit must not change or keep its slice.
+// Follow calls emit with the states that may follow queues when base controller k chooses, and their probabilities,
+// under the first load. Queues hold at most bound packets; others are lost. A state may come more than once. emit must
+// not change or keep its slice.
 func (n *Network) Follow(k int, queues []int, bound int, emit func(queues []int, p float64)) {
 	set := n.Sets[n.Choose(n.Bases[k], queues)]
 	state := append([]int(nil), queues...)

@@ -21,7 +21,8 @@ func two(rates ...float64) Network {
 func path() Network {
 	return Network{
 		Name: "path", Rates: [][]float64{{0.3, 0.3, 0.3, 0.3}}, Sets: [][]int{{0, 2}, {1, 3}, {0, 3}},
-		Bases: []Base{{Name: "a", Set: 0}, {Name: "b", Set: 1}, {Name: "packets", Rule: MostPackets}, {Name: "queues", Rule: MostQueues}},
+		Bases: []Base{{Name: "a", Set: 0}, {Name: "b", Set: 1}, {Name: "packets", Rule: MostPackets},
+			{Name: "queues", Rule: MostQueues}},
 	}
 }
 
@@ -40,8 +41,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// By hand: rates 1 and 0, and a server that stays at the first queue: a packet comes after every service, so one waits, always. At
-// the second queue, packets pile up.
+// By hand: rates 1 and 0, and a server that stays at the first queue: a packet comes after every service, so one waits,
+// always. At the second queue, packets pile up.
 func TestSlotsByHand(t *testing.T) {
 	e, err := New(two(1, 0), 4)
 	if err != nil {
@@ -58,7 +59,8 @@ func TestSlotsByHand(t *testing.T) {
 				t.Fatal(err)
 			}
 			if sum += packets; ts.Reward != -packets/unit || ts.Info[0] != sum/float64(slot+1) {
-				t.Errorf("controller %d, slot %d: reward %v and mean %v, want %v packets", base, slot, ts.Reward, ts.Info[0], packets)
+				t.Errorf("controller %d, slot %d: reward %v and mean %v, want %v packets", base, slot, ts.Reward, ts.Info[0],
+					packets)
 			}
 		}
 		if ts.Kind != env.Truncated {
@@ -133,7 +135,8 @@ func TestSharesAtTheEdges(t *testing.T) {
 
 // With a single queue every controller does the same, so the optimum is the closed form single.
 func TestLossesAreThoseOfOneQueue(t *testing.T) {
-	n := Network{Name: "one", Rates: [][]float64{{0.3}}, Up: []float64{0.5}, Sets: [][]int{{0}}, Bases: []Base{{Name: "it"}}}
+	n := Network{Name: "one", Rates: [][]float64{{0.3}}, Up: []float64{0.5}, Sets: [][]int{{0}},
+		Bases: []Base{{Name: "it"}}}
 	o, err := Solve(n, 60)
 	if err != nil {
 		t.Fatal(err)
@@ -163,11 +166,13 @@ func TestTheBetterLinkGoesFirst(t *testing.T) {
 	}
 }
 
-// What is played has the mean of the closed forms and of the optimum, within three deviations of the mean of 30 episodes with fixed seeds.
+// What is played has the mean of the closed forms and of the optimum, within three deviations of the mean of 30
+// episodes with fixed seeds.
 func TestPlayedMeansAreTheCalculatedOnes(t *testing.T) {
 	rates := []float64{0.3, 0.4}
 	shares, best := BestShares(rates)
-	if sum := single(0.3, shares[0]) + single(0.4, shares[1]); math.Abs(sum-best) > 1e-9 || best >= single(0.3, 0.5)+single(0.4, 0.5) || math.Abs(shares[0]+shares[1]-1) > 1e-12 {
+	if sum := single(0.3, shares[0]) + single(0.4, shares[1]); math.Abs(sum-best) > 1e-9 ||
+		best >= single(0.3, 0.5)+single(0.4, 0.5) || math.Abs(shares[0]+shares[1]-1) > 1e-12 {
 		t.Errorf("shares %v: %v packets, and %v", shares, best, sum)
 	}
 	two := two(rates...)
@@ -181,7 +186,8 @@ func TestPlayedMeansAreTheCalculatedOnes(t *testing.T) {
 		choose func(e *Env) func(queues []int) int
 		want   float64
 	}{
-		"never idle": {two, func(*Env) func([]int) int { return func(q []int) int { return two.Choose(two.Bases[2], q) } }, 1.1},
+		"never idle": {two, func(*Env) func([]int) int { return func(q []int) int { return two.Choose(two.Bases[2], q) } },
+			1.1},
 		"shares": {two, func(e *Env) func([]int) int {
 			return func([]int) int {
 				if e.src.Float64() < shares[0] {
@@ -201,7 +207,8 @@ func TestPlayedMeansAreTheCalculatedOnes(t *testing.T) {
 		ts := env.NewTimeStep(e.Spec())
 		mean, squares := 0.0, 0.0
 		for k := range episodes {
-			_, _, err := env.Play(t.Context(), e, env.Episode{Seed: uint64(k)}, ts, func(*env.TimeStep, env.Action) error { return nil })
+			_, _, err := env.Play(t.Context(), e, env.Episode{Seed: uint64(k)}, ts,
+				func(*env.TimeStep, env.Action) error { return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,14 +222,16 @@ func TestPlayedMeansAreTheCalculatedOnes(t *testing.T) {
 	}
 }
 
-// Follow's probabilities sum to 1, and are those by hand: from (1, 0), the first queue served with a link that is up with 0.9.
+// Follow's probabilities sum to 1, and are those by hand: from (1, 0), the first queue served with a link that is up
+// with 0.9.
 func TestFollowByHand(t *testing.T) {
 	n := two(0.3, 0.4)
 	n.Up = []float64{0.9, 1}
 	got := map[[2]int]float64{}
 	n.Follow(0, []int{1, 0}, 5, func(q []int, p float64) { got[[2]int(q)] += p })
 	for state, want := range map[[2]int]float64{
-		{0, 0}: 0.9 * 0.7 * 0.6, {0, 1}: 0.9 * 0.7 * 0.4, {1, 0}: 0.9*0.3*0.6 + 0.1*0.7*0.6, {1, 1}: 0.9*0.3*0.4 + 0.1*0.7*0.4,
+		{0, 0}: 0.9 * 0.7 * 0.6, {0, 1}: 0.9 * 0.7 * 0.4, {1, 0}: 0.9*0.3*0.6 + 0.1*0.7*0.6,
+		{1, 1}: 0.9*0.3*0.4 + 0.1*0.7*0.4,
 		{2, 0}: 0.1 * 0.3 * 0.6, {2, 1}: 0.1 * 0.3 * 0.4,
 	} {
 		if math.Abs(got[state]-want) > 1e-12 {
@@ -238,11 +247,15 @@ func TestFollowByHand(t *testing.T) {
 
 func TestNetworksThatMakeNoSense(t *testing.T) {
 	for want, bad := range map[string]func(n *Network){
-		"has 0 loads": func(n *Network) { n.Rates = nil }, "a list of 1 prob": func(n *Network) { n.Up = []float64{1} }, "the probability 2": func(n *Network) { n.Rates[0][0] = 2 },
-		"has the set [2]": func(n *Network) { n.Sets[0][0] = 2 }, "has the set [1 1]": func(n *Network) { n.Sets[0] = []int{1, 1} },
-		"0 base": func(n *Network) { n.Bases = nil }, " 257 sets": func(n *Network) { n.Sets = make([][]int, 257) }, "has 65 queues": func(n *Network) { n.Rates[0] = make([]float64, 65) },
-		"set 9 of 2":       func(n *Network) { n.Bases[0].Set = 9 },
-		"loads of 0 slots": func(n *Network) { n.Rates = append(n.Rates, n.Rates[0]) },
+		"has 0 loads": func(n *Network) { n.Rates = nil }, "a list of 1 prob": func(n *Network) { n.Up = []float64{1} },
+		"the probability 2": func(n *Network) { n.Rates[0][0] = 2 },
+		"has the set [2]":   func(n *Network) { n.Sets[0][0] = 2 },
+		"has the set [1 1]": func(n *Network) { n.Sets[0] = []int{1, 1} },
+		"0 base":            func(n *Network) { n.Bases = nil },
+		" 257 sets":         func(n *Network) { n.Sets = make([][]int, 257) },
+		"has 65 queues":     func(n *Network) { n.Rates[0] = make([]float64, 65) },
+		"set 9 of 2":        func(n *Network) { n.Bases[0].Set = 9 },
+		"loads of 0 slots":  func(n *Network) { n.Rates = append(n.Rates, n.Rates[0]) },
 	} {
 		n := two(0.3, 0.4)
 		bad(&n)
@@ -263,8 +276,9 @@ func TestNetworksThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// single returns the mean number of packets of one queue that gets a packet with probability rate in a slot and is served with
-// probability share, the service first: a birth and death chain. It is infinite if share is not above rate, unless rate is 0.
+// single returns the mean number of packets of one queue that gets a packet with probability rate in a slot and is
+// served with probability share, the service first: a birth and death chain. It is infinite if share is not above rate,
+// unless rate is 0.
 func single(rate, share float64) float64 {
 	switch {
 	case rate == 0:

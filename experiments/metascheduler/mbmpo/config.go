@@ -23,11 +23,12 @@ type Config struct {
 	Imitation int      `yaml:"imitation"`  // passes over the rule's episodes for that; 0 = none
 	ImitateLR float64  `yaml:"imitate_lr"` // rate of Adam there
 	Episodes  int      `yaml:"episodes"`   // real episodes of a round
-	Guide     int      `yaml:"guide"`      // passes, in the first round, in which the policy imitates the planner of each model in that model; 0 = none
-	Guided    int      `yaml:"guided"`     // imagined episodes of each of these planners
-	Wait      float64  `yaml:"wait"`       // of these planners: workerplace.Planner.Wait, at least 0
-	MetaSteps int      `yaml:"meta_steps"` // of a round
-	Memory    int      `yaml:"memory"`     // newest measurements that models are fitted to
+	// passes, in the first round, in which the policy imitates the planner of each model in that model; 0 = none
+	Guide     int     `yaml:"guide"`
+	Guided    int     `yaml:"guided"`     // imagined episodes of each of these planners
+	Wait      float64 `yaml:"wait"`       // of these planners: workerplace.Planner.Wait, at least 0
+	MetaSteps int     `yaml:"meta_steps"` // of a round
+	Memory    int     `yaml:"memory"`     // newest measurements that models are fitted to
 
 	Explore string  `yaml:"explore"` // targeted (both kinds), tailored, subspace, random or none
 	Random  float64 `yaml:"random"`  // probability of an action drawn from all legal ones, with explore random
@@ -37,7 +38,8 @@ type Config struct {
 	Bonus   float64 `yaml:"bonus"`   // c: of rarely seen subspaces
 	Guard   float64 `yaml:"guard"`   // how much slower than the policy's likeliest action an exploring action may be
 
-	Settled float64 `yaml:"settled"` // relative change of completion times and of errors below which Loop.Settled holds; 0 = never
+	// relative change of completion times and of errors below which Loop.Settled holds; 0 = never
+	Settled float64 `yaml:"settled"`
 }
 
 // Explorations are the values of Config.Explore.
@@ -47,7 +49,8 @@ func Explorations() []string { return []string{"targeted", "tailored", "subspace
 func DefaultConfig() Config {
 	c := Config{
 		Maml: maml.DefaultConfig(), Models: perfmodel.DefaultConfig(),
-		Data: []string{"least-interference", "load-balance", "tetris"}, Rule: "least-interference", First: 6, Imitation: 40, ImitateLR: 3e-3, Episodes: 4, Guide: 60, Guided: 4, Wait: 0.4, MetaSteps: 10, Memory: 20_000,
+		Data: []string{"least-interference", "load-balance", "tetris"}, Rule: "least-interference", First: 6, Imitation: 40,
+		ImitateLR: 3e-3, Episodes: 4, Guide: 60, Guided: 4, Wait: 0.4, MetaSteps: 10, Memory: 20_000,
 		Explore: "targeted", Random: 0.1, Beta: 2, Decay: 0.8, Average: 0.3, Bonus: 0.5, Guard: 0.1,
 	}
 	c.Maml.Tasks, c.Maml.Before, c.Maml.After, c.Maml.Baseline, c.Maml.CGIterations = 5, 4, 4, "info", 5
@@ -62,10 +65,12 @@ func (c Config) Validate() error {
 	l.Join("maml", c.Maml.Validate())
 	l.Join("models", c.Models.Validate())
 	count := func(key string, v, least int) {
-		l.Add(v >= least && v <= 1<<20, key, v, map[int]string{0: "a whole number from 0 to 2^20", 1: "a whole number from 1 to 2^20"}[least])
+		l.Add(v >= least && v <= 1<<20, key, v,
+			map[int]string{0: "a whole number from 0 to 2^20", 1: "a whole number from 1 to 2^20"}[least])
 	}
 	count("first", c.First, 1)
-	l.Add(len(c.Data) > 0 && slices.Contains(c.Data[:min(len(c.Data), c.First)], c.Rule), "rule", c.Rule, "one of the rules in data that first comes to")
+	l.Add(len(c.Data) > 0 && slices.Contains(c.Data[:min(len(c.Data), c.First)], c.Rule), "rule", c.Rule,
+		"one of the rules in data that first comes to")
 	count("imitation", c.Imitation, 0)
 	count("episodes", c.Episodes, 1)
 	count("meta_steps", c.MetaSteps, 0)
@@ -73,7 +78,8 @@ func (c Config) Validate() error {
 	count("guided", c.Guided, 1)
 	l.Add(c.Wait >= 0 && c.Wait <= 1, "wait", c.Wait, "a number in [0, 1]")
 	count("memory", c.Memory, 1)
-	l.Add(!c.ModelFree || c.Maml.Method == "joint", "model_free", c.ModelFree, "false, or method joint: there is nothing to adapt in")
+	l.Add(!c.ModelFree || c.Maml.Method == "joint", "model_free", c.ModelFree,
+		"false, or method joint: there is nothing to adapt in")
 	l.Add(c.ImitateLR > 0 && c.ImitateLR <= 1, "imitate_lr", c.ImitateLR, "a number in (0, 1]")
 	l.Add(slices.Contains(Explorations(), c.Explore), "explore", c.Explore, "targeted, tailored, subspace, random or none")
 	unit := func(key string, v float64) { l.Add(v >= 0 && v <= 1, key, v, "a number in [0, 1]") }

@@ -73,12 +73,13 @@ func (l *Loop) guide(ctx context.Context) error {
 			return err
 		}
 		plan := l.planner(l.models.View(k))
-		_, _, err := env.Play(ctx, e, env.Episode{Seed: w.seed, Window: -1, Task: w.values}, ts, func(ts *env.TimeStep, a env.Action) (err error) {
-			if a.Disc[0], err = plan(ctx, e.Env, ts, src); err == nil {
-				shown.Act(ts, a, nil)
-			}
-			return err
-		}, func(_ env.Action, ts *env.TimeStep) { shown.After(ts) })
+		_, _, err := env.Play(ctx, e, env.Episode{Seed: w.seed, Window: -1, Task: w.values}, ts,
+			func(ts *env.TimeStep, a env.Action) (err error) {
+				if a.Disc[0], err = plan(ctx, e.Env, ts, src); err == nil {
+					shown.Act(ts, a, nil)
+				}
+				return err
+			}, func(_ env.Action, ts *env.TimeStep) { shown.After(ts) })
 		if err != nil {
 			return err
 		}
@@ -100,10 +101,11 @@ func (l *Loop) Plan(ctx context.Context, world Real, seeds []uint64) ([]Outcome,
 	plan, ts := l.planner(l.models.View()), env.NewTimeStep(e.Spec())
 	out := make([]Outcome, len(seeds))
 	for i, s := range seeds {
-		ret, _, err := env.Play(ctx, e, env.Episode{Seed: s, Window: -1, Task: world.Values}, ts, func(ts *env.TimeStep, a env.Action) (err error) {
-			a.Disc[0], err = plan(ctx, e, ts, nil)
-			return err
-		})
+		ret, _, err := env.Play(ctx, e, env.Episode{Seed: s, Window: -1, Task: world.Values}, ts,
+			func(ts *env.TimeStep, a env.Action) (err error) {
+				a.Disc[0], err = plan(ctx, e, ts, nil)
+				return err
+			})
 		if err != nil {
 			return nil, err
 		}

@@ -85,7 +85,8 @@ func New(cfg Config, cluster Real, model func() (Model, error), workers int, see
 	if cfg.ModelFree {
 		world = &free{&l.real}
 	}
-	if l.learner, err = maml.New(cfg.Maml, world, func() (maml.Model, error) { return model() }, workers, rng.At(seed, rng.Hash("meta"))); err != nil {
+	if l.learner, err = maml.New(cfg.Maml, world, func() (maml.Model, error) { return model() }, workers,
+		rng.At(seed, rng.Hash("meta"))); err != nil {
 		return nil, err
 	}
 	for range l.workers {
@@ -302,7 +303,8 @@ func nobody(int) *replay.Episodes { return nil }
 
 // gather plays n real episodes, each with its own chooser, and records the measurements. Episodes for which show
 // returns a place are kept there.
-func (l *Loop) gather(ctx context.Context, n int, choose func(k int) (chooser, error), show func(k int) *replay.Episodes) (Report, error) {
+func (l *Loop) gather(ctx context.Context, n int, choose func(k int) (chooser, error),
+	show func(k int) *replay.Episodes) (Report, error) {
 	r := Report{Round: l.rounds}
 	e, err := l.real.Open()
 	if err != nil {
@@ -348,17 +350,18 @@ func (l *Loop) gather(ctx context.Context, n int, choose func(k int) (chooser, e
 		shown := show(k)
 		w := workload{rng.At(l.seed, rng.Hash("real"), uint64(l.episodes)), l.real.Values}
 		src := rng.Stream(w.seed, "mbmpo/act")
-		_, _, err = env.Play(ctx, e, env.Episode{Seed: w.seed, Window: -1, Task: w.values}, ts, func(ts *env.TimeStep, a env.Action) (err error) {
-			if a.Disc[0], err = c(ctx, e, ts, src); err == nil && shown != nil {
-				shown.Act(ts, a, nil)
-			}
-			return err
-		}, func(_ env.Action, ts *env.TimeStep) {
-			if shown != nil {
-				shown.After(ts)
-			}
-			r.JCT -= ts.Reward / float64(n)
-		})
+		_, _, err = env.Play(ctx, e, env.Episode{Seed: w.seed, Window: -1, Task: w.values}, ts,
+			func(ts *env.TimeStep, a env.Action) (err error) {
+				if a.Disc[0], err = c(ctx, e, ts, src); err == nil && shown != nil {
+					shown.Act(ts, a, nil)
+				}
+				return err
+			}, func(_ env.Action, ts *env.TimeStep) {
+				if shown != nil {
+					shown.After(ts)
+				}
+				r.JCT -= ts.Reward / float64(n)
+			})
 		if err != nil {
 			return r, err
 		}

@@ -91,7 +91,8 @@ func variants() map[string]mbmpo.Config {
 	free.Maml.Method, free.Maml.Outer, free.Maml.After = "joint", "ppo", 1
 	random.Explore = "random"
 	single.Models.Members = 1
-	return map[string]mbmpo.Config{"whole": small(), "no meta": joint, "model free": free, "random": random, "single model": single}
+	return map[string]mbmpo.Config{"whole": small(), "no meta": joint, "model free": free, "random": random,
+		"single model": single}
 }
 
 func TestWorkersChangeNothing(t *testing.T) {
@@ -210,7 +211,8 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		want   string
 		change func(c *mbmpo.Config)
 	}{
-		{`explore: got "greedy", want targeted, tailored, subspace, random or none`, func(c *mbmpo.Config) { c.Explore = "greedy" }},
+		{`explore: got "greedy", want targeted, tailored, subspace, random or none`,
+			func(c *mbmpo.Config) { c.Explore = "greedy" }},
 		{"rule: got", func(c *mbmpo.Config) { c.Rule = "oracle" }},
 		{"model_free: got true", func(c *mbmpo.Config) { c.ModelFree = true }},
 		{"models.members: got 0", func(c *mbmpo.Config) { c.Models.Members = 0 }},

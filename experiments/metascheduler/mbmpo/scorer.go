@@ -14,10 +14,11 @@ import (
 	"clustergym/nets/layer"
 )
 
-// Scorer is a policy for observations with one row of features for each action (workerplace.Config.Obs pairs). The same small
-// network scores every row. The last action, to wait, is scored by the trunk. The trunk sees the other numbers of the observation,
-// the mean of all rows of features, and the mean and the maximum over the legal actions of their first layer. Rows of illegal actions
-// go through no layer, forwards or backwards: of 24 pairs of a waiting job and a server few are legal. Not safe for concurrent use.
+// Scorer is a policy for observations with one row of features for each action (workerplace.Config.Obs pairs). The same
+// small network scores every row. The last action, to wait, is scored by the trunk. The trunk sees the other numbers of
+// the observation, the mean of all rows of features, and the mean and the maximum over the legal actions of their first
+// layer. Rows of illegal actions go through no layer, forwards or backwards: of 24 pairs of a waiting job and a server
+// few are legal. Not safe for concurrent use.
 type Scorer struct {
 	spec  env.Spec
 	sizes scorerSizes
@@ -70,10 +71,11 @@ const (
 	scorerParams
 )
 
-// gains are those of the initial weights, 0 = all zero. A row's first layer and the context add up to its second: with gain 1
-// each the sum has the variance of gain sqrt 2.
+// gains are those of the initial weights, 0 = all zero. A row's first layer and the context add up to its second: with
+// gain 1 each the sum has the variance of gain sqrt 2.
 var gains = [scorerParams]float64{
-	pairW: layer.GainHidden, trunkW: layer.GainHidden, contextW: 1, slotW: 1, eachW: layer.GainPolicy, waitW: layer.GainPolicy,
+	pairW: layer.GainHidden, trunkW: layer.GainHidden, contextW: 1, slotW: 1, eachW: layer.GainPolicy,
+	waitW: layer.GainPolicy,
 }
 
 var (
@@ -82,14 +84,18 @@ var (
 	_ maml.Valuer = (*Scorer)(nil)
 )
 
-// NewScorer returns a policy with layers of the given width for environments of spec s, with weights that follow from seed.
+// NewScorer returns a policy with layers of the given width for environments of spec s, with weights that follow from
+// seed.
 func NewScorer(s env.Spec, width int, seed uint64) (*Scorer, error) {
 	if width < 1 || width > 4096 {
 		return nil, fmt.Errorf("mbmpo: width: got %d, want a whole number from 1 to 4096", width)
 	}
 	n := len(s.Obs)
-	if n == 0 || len(s.Obs[n-1].Shape) != 2 || len(s.Action.Sizes) != 1 || len(s.Action.Low) > 0 || s.Action.Sizes[0] != s.Obs[n-1].Shape[0]+1 {
-		return nil, fmt.Errorf("mbmpo: observations of %s are not rows of features, one for each action but the last: want obs pairs", s.ID)
+	if n == 0 || len(s.Obs[n-1].Shape) != 2 || len(s.Action.Sizes) != 1 || len(s.Action.Low) > 0 ||
+		s.Action.Sizes[0] != s.Obs[n-1].Shape[0]+1 {
+		return nil,
+			fmt.Errorf("mbmpo: observations of %s are not rows of features, one for each action but the last: want obs pairs",
+				s.ID)
 	}
 	last := &s.Obs[n-1]
 	z := scorerSizes{rows: last.Shape[0], wide: last.Shape[1], h: width}
@@ -125,8 +131,8 @@ func (m *Scorer) Numbers() []float32 { return nil }
 // LogProbs implements Model.
 func (m *Scorer) LogProbs() []float32 { return m.acted }
 
-// Greedy implements maml.Model. To wait must be likelier than all other actions together: whether to place a worker is decided
-// first, then where.
+// Greedy implements maml.Model. To wait must be likelier than all other actions together: whether to place a worker is
+// decided first, then where.
 func (m *Scorer) Greedy() agents.Policy {
 	if m.greedy == nil {
 		m.greedy = &Scorer{spec: m.spec, sizes: m.sizes, p: m.p, v: m.v, best: true}

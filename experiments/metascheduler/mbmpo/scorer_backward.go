@@ -21,7 +21,8 @@ func (m *Scorer) backward(g *nets.Params, n int) {
 	}
 }
 
-// weight adds the gradient of a layer's weights [k, wide] to parameter i of g: a are its inputs, d the slopes of its outputs.
+// weight adds the gradient of a layer's weights [k, wide] to parameter i of g: a are its inputs, d the slopes of its
+// outputs.
 func (m *Scorer) weight(g *nets.Params, i int, a, d []float32, rows, wide, k int) {
 	kernel.MatMulTN(m.part[:k*wide], a[:rows*k], d[:rows*wide], rows, wide, k)
 	kernel.Add(g.Views[i].Data, g.Views[i].Data, m.part[:k*wide])
@@ -49,7 +50,8 @@ func (m *Scorer) backScores(g *nets.Params, r int) {
 	kernel.MatMulNT(m.d1, m.d2, m.v[slotW], r, h, h, m.scratch)
 }
 
-// backStates goes from the rows' second layer and the scores of waiting through context and trunk to what the trunk sees, di.
+// backStates goes from the rows' second layer and the scores of waiting through context and trunk to what the trunk
+// sees, di.
 func (m *Scorer) backStates(g *nets.Params, n int) {
 	z := &m.sizes
 	h, in := z.h, z.seen+2*z.h
@@ -78,7 +80,8 @@ func (m *Scorer) backStates(g *nets.Params, n int) {
 	kernel.MatMulNT(m.di, m.dt, m.v[trunkW], n, in, h, m.scratch)
 }
 
-// backRows adds to d1 what the trunk sees of r rows, their mean and maximum, and goes from there to the rows' first layer.
+// backRows adds to d1 what the trunk sees of r rows, their mean and maximum, and goes from there to the rows' first
+// layer.
 func (m *Scorer) backRows(g *nets.Params, n, r int) {
 	z := &m.sizes
 	h, in := z.h, z.seen+2*z.h

@@ -11,7 +11,8 @@ import (
 // scorerStates is the number of states that losses work on at a time.
 const scorerStates = 256
 
-// packed is what a Scorer reads of some states: the rows of legal actions, one behind the other. It does not depend on parameters.
+// packed is what a Scorer reads of some states: the rows of legal actions, one behind the other. It does not depend on
+// parameters.
 type packed struct {
 	at    []int     // those of state i are [at[i], at[i+1])
 	pair  []int32   // of each row, its number in its state
@@ -57,7 +58,8 @@ func (m *Scorer) load(p *packed, from, n int) {
 	}
 }
 
-// forward computes the scores of n states that were loaded, and the logarithms of the probabilities of their legal actions.
+// forward computes the scores of n states that were loaded, and the logarithms of the probabilities of their legal
+// actions.
 func (m *Scorer) forward(n int) {
 	z := &m.sizes
 	r, h, in := len(m.pair), z.h, z.seen+2*z.h
@@ -96,7 +98,8 @@ func (m *Scorer) forward(n int) {
 	}
 }
 
-// normalise turns the scores of state i's legal actions into the logarithms of their probabilities: logp of the rows and wait.
+// normalise turns the scores of state i's legal actions into the logarithms of their probabilities: logp of the rows
+// and wait.
 func (m *Scorer) normalise(i int) {
 	rows := m.logit[m.at[i]:m.at[i+1]]
 	most := float32(math.Inf(-1))

@@ -34,10 +34,14 @@ func (m *Scorer) Surrogate(g *nets.Params, e *replay.Episodes, clip, ent float64
 }
 
 // losses returns the surrogate loss and, with both, the divergence. g, if not nil, becomes the gradient of the former.
-func (m *Scorer) losses(g *nets.Params, e *replay.Episodes, clip, ent float64, both bool) (loss, kl float64, err error) {
+func (m *Scorer) losses(g *nets.Params, e *replay.Episodes, clip, ent float64,
+	both bool) (loss, kl float64, err error) {
 	all := e.Len()
 	if all == 0 || len(e.Advantage) != all || len(e.LogProb) != all {
-		return 0, 0, fmt.Errorf("mbmpo: %d transitions with %d advantages and %d log-probabilities, want as many of each and at least one", all, len(e.Advantage), len(e.LogProb))
+		return 0, 0,
+			fmt.Errorf(
+				"mbmpo: %d transitions with %d advantages and %d log-probabilities, want as many of each and at least one", all,
+				len(e.Advantage), len(e.LogProb))
 	}
 	if both && len(e.Head) != all*(m.sizes.rows+1) {
 		return 0, 0, m.headless(e)
@@ -84,8 +88,8 @@ func (m *Scorer) losses(g *nets.Params, e *replay.Episodes, clip, ent float64, b
 	return loss, kl, err
 }
 
-// slopes sets dlogit and dwait of state i: those of the mean over all transitions, where slope is that by the logarithm of the
-// probability of action a and ent the weight of the entropy.
+// slopes sets dlogit and dwait of state i: those of the mean over all transitions, where slope is that by the logarithm
+// of the probability of action a and ent the weight of the entropy.
 func (m *Scorer) slopes(i, a int, slope, ent, entropy, all float64) {
 	at := func(logp float32, acts bool) float32 {
 		p := math.Exp(float64(logp))
@@ -147,11 +151,13 @@ func (m *Scorer) Divergence(g *nets.Params, e *replay.Episodes) (kl float64, err
 
 // headless is the error for episodes that were not scored.
 func (m *Scorer) headless(e *replay.Episodes) error {
-	return fmt.Errorf("mbmpo: %d transitions with %d outputs of the policy that acted, want %d, and one transition or more", e.Len(), len(e.Head), e.Len()*(m.sizes.rows+1))
+	return fmt.Errorf(
+		"mbmpo: %d transitions with %d outputs of the policy that acted, want %d, and one transition or more", e.Len(),
+		len(e.Head), e.Len()*(m.sizes.rows+1))
 }
 
-// apart returns the divergence of state i from the policy that acted in transition at. The slopes of all transitions' mean are
-// those of dlogit and dwait then, unless all is 0.
+// apart returns the divergence of state i from the policy that acted in transition at. The slopes of all transitions'
+// mean are those of dlogit and dwait then, unless all is 0.
 func (m *Scorer) apart(i int, e *replay.Episodes, at int, all float64) (kl float64) {
 	l := m.sizes.rows + 1
 	was := e.Head[at*l : (at+1)*l]

@@ -38,18 +38,19 @@ func scored(t testing.TB, seed uint64) (*mbmpo.Scorer, *replay.Episodes) {
 	}
 	b, a, ts := env.NewBatch(e.Spec(), 1), env.NewActions(e.Spec(), 1), env.NewTimeStep(e.Spec())
 	for k := range 4 {
-		_, _, err := env.Play(ctx, e, env.Episode{Seed: seed + uint64(k), Window: -1}, ts, func(ts *env.TimeStep, to env.Action) error {
-			copy(b.Obs, ts.Obs)
-			copy(b.Mask, ts.Mask)
-			if err := m.Act(ctx, b, a, []*rand.Rand{src}); err != nil {
-				return err
-			}
-			to.Disc[0] = a.Disc[0]
-			all.Act(ts, to, nil)
-			logp, head := m.Told(0, to)
-			all.LogProb, all.Head = append(all.LogProb, logp), append(all.Head, head...)
-			return nil
-		}, func(_ env.Action, ts *env.TimeStep) { all.After(ts) })
+		_, _, err := env.Play(ctx, e, env.Episode{Seed: seed + uint64(k), Window: -1}, ts,
+			func(ts *env.TimeStep, to env.Action) error {
+				copy(b.Obs, ts.Obs)
+				copy(b.Mask, ts.Mask)
+				if err := m.Act(ctx, b, a, []*rand.Rand{src}); err != nil {
+					return err
+				}
+				to.Disc[0] = a.Disc[0]
+				all.Act(ts, to, nil)
+				logp, head := m.Told(0, to)
+				all.LogProb, all.Head = append(all.LogProb, logp), append(all.Head, head...)
+				return nil
+			}, func(_ env.Action, ts *env.TimeStep) { all.After(ts) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,8 +139,8 @@ func TestAScorerScoresWhatItDid(t *testing.T) {
 	}
 }
 
-// Away from the policy that acted, both losses at once are what they are one by one, bit for bit. Without outputs of the policy that
-// acted there is an error.
+// Away from the policy that acted, both losses at once are what they are one by one, bit for bit. Without outputs of
+// the policy that acted there is an error.
 func TestBothLossesAtOnce(t *testing.T) {
 	m, e := scored(t, 5)
 	src := rng.Stream(5, "move")
@@ -158,7 +159,8 @@ func TestBothLossesAtOnce(t *testing.T) {
 		t.Errorf("both at once: %v and %v, one by one %v and %v; %v", l, k, loss, kl, err)
 	}
 	e.Head = e.Head[:1]
-	if _, _, err := m.Values(e, 0.2, 0.01); err == nil || !strings.Contains(err.Error(), "with 1 outputs of the policy that acted") {
+	if _, _, err := m.Values(e, 0.2, 0.01); err == nil ||
+		!strings.Contains(err.Error(), "with 1 outputs of the policy that acted") {
 		t.Errorf("without outputs: %v", err)
 	}
 }
@@ -166,8 +168,8 @@ func TestBothLossesAtOnce(t *testing.T) {
 // plain hides that a Scorer is a maml.Teller and a maml.Valuer.
 type plain struct{ maml.Model }
 
-// Telling while playing and both losses at once save time, and change no bit of what is learnt. The curvature of every third
-// transition is another one.
+// Telling while playing and both losses at once save time, and change no bit of what is learnt. The curvature of every
+// third transition is another one.
 func TestShortcutsOfALearner(t *testing.T) {
 	learnt := func(every int, hide bool) []float32 {
 		c := maml.DefaultConfig()

@@ -36,7 +36,8 @@ func describe(dst []float32, p *workerplace.Placement, j int) {
 			mean[t] += x * float32(w) / float32(a.Workers)
 		}
 	}
-	dst[types], dst[types+1], dst[types+2] = float32(a.Workers)/8, float32(servers)/8, float32(most)/float32(max(a.Workers, 1))
+	dst[types], dst[types+1], dst[types+2] = float32(a.Workers)/8, float32(servers)/8, float32(most)/float32(max(a.Workers,
+		1))
 }
 
 // Data are measured speeds with the features of the jobs. Not safe for concurrent use.

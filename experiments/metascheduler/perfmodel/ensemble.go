@@ -32,7 +32,8 @@ type Config struct {
 
 // DefaultConfig is five networks of 2 × 256.
 func DefaultConfig() Config {
-	return Config{Members: 5, Hidden: []int{256, 256}, LR: 1e-3, Batch: 128, Epochs: 200, Validation: 0.2, Patience: 10, Huber: 0.5}
+	return Config{Members: 5, Hidden: []int{256, 256}, LR: 1e-3, Batch: 128, Epochs: 200, Validation: 0.2, Patience: 10,
+		Huber: 0.5}
 }
 
 // Validate reports all faults at once.
@@ -71,7 +72,8 @@ func New(c Config, seed uint64) (*Ensemble, error) {
 	}
 	e := &Ensemble{cfg: c, seed: seed}
 	for k := range c.Members {
-		n, err := model.NewQNet(c.network(), model.Input{{Name: "job", Shape: []int{Features}}}, 1, false, rng.Stream(seed, fmt.Sprintf("perfmodel/init/%d", k)))
+		n, err := model.NewQNet(c.network(), model.Input{{Name: "job", Shape: []int{Features}}}, 1, false,
+			rng.Stream(seed, fmt.Sprintf("perfmodel/init/%d", k)))
 		if err != nil {
 			return nil, fmt.Errorf("perfmodel: %w", err)
 		}
@@ -167,7 +169,8 @@ func (e *Ensemble) fit(k int, d *Data, held, rest []int, src *rand.Rand) (f Fit,
 
 // Parts returns what a checkpoint keeps: one file of weights for each member, and how often they were fitted.
 func (e *Ensemble) Parts() []agents.Part {
-	parts := []agents.Part{agents.NewJSONPart("perfmodel.json", func() (state, error) { return state{e.fits, e.seed}, nil },
+	parts := []agents.Part{agents.NewJSONPart("perfmodel.json",
+		func() (state, error) { return state{e.fits, e.seed}, nil },
 		func(s state) error { e.fits, e.seed = s.Fits, s.Seed; return nil })}
 	for k, n := range e.nets {
 		parts = append(parts, agents.NewPart(fmt.Sprintf("perfmodel-%d.safetensors", k), weights{n.Params()}))

@@ -19,7 +19,8 @@ type loss struct {
 func newLoss(n *model.QNet, batch int) (*loss, error) {
 	prog, err := tape.Build(tensor.Float32, func(b *tape.Builder) (*gorgonia.Node, []*gorgonia.Node) {
 		y := n.Graph(b, b.Input("x", batch, Features), nil)
-		l, _ := op.TDLoss(y, b.Input("output", batch), b.Input("target", batch), b.Input("weight", batch), b.Input("coef", op.TDCoefs))
+		l, _ := op.TDLoss(y, b.Input("output", batch), b.Input("target", batch), b.Input("weight", batch),
+			b.Input("coef", op.TDCoefs))
 		return l, nil
 	})
 	if err != nil {

@@ -28,10 +28,11 @@ func measured(t testing.TB, rule string, episodes int) (*Data, *workerplace.Env)
 	d, ts, src := &Data{}, env.NewTimeStep(e.Spec()), rand.New(rand.NewPCG(1, 2))
 	e.Record(func(p *workerplace.Placement, v []float64) error { d.Add(p, v); return nil })
 	for k := range episodes {
-		_, _, err := env.Play(ctx, e, env.Episode{Seed: uint64(k), Window: -1}, ts, func(_ *env.TimeStep, a env.Action) error {
-			a.Disc[0] = r.Choose(e, src)
-			return nil
-		})
+		_, _, err := env.Play(ctx, e, env.Episode{Seed: uint64(k), Window: -1}, ts,
+			func(_ *env.TimeStep, a env.Action) error {
+				a.Disc[0] = r.Choose(e, src)
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,8 @@ func TestWorkersChangeNothingAndWeightsAreKept(t *testing.T) {
 func TestViewsAreOfTheirMembers(t *testing.T) {
 	d, _ := measured(t, "load-balance", 1)
 	e, _ := fitted(t, d, 1)
-	p := &workerplace.Placement{Servers: 2, Jobs: []workerplace.Placed{{Type: 0, Workers: 2, On: []int32{1, 1}}, {Type: 3, Workers: 1, On: []int32{0, 1}}}}
+	p := &workerplace.Placement{Servers: 2,
+		Jobs: []workerplace.Placed{{Type: 0, Workers: 2, On: []int32{1, 1}}, {Type: 3, Workers: 1, On: []int32{0, 1}}}}
 	var all, sum [2]float64
 	if err := e.View().Speeds(all[:], p); err != nil {
 		t.Fatal(err)
@@ -155,7 +157,8 @@ func TestViewsAreOfTheirMembers(t *testing.T) {
 func TestBadSettingsAndTooLittleDataAreNamed(t *testing.T) {
 	c := small()
 	c.Members, c.Validation = 0, 1
-	if _, err := New(c, 1); err == nil || !strings.Contains(err.Error(), "members: got 0") || !strings.Contains(err.Error(), "validation: got 1") {
+	if _, err := New(c, 1); err == nil || !strings.Contains(err.Error(), "members: got 0") ||
+		!strings.Contains(err.Error(), "validation: got 1") {
 		t.Errorf("got %v", err)
 	}
 	e, err := New(small(), 1)

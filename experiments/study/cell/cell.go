@@ -19,8 +19,8 @@ import (
 	"clustergym/traces/csv"
 )
 
-// Train trains cfg in the folder run of a study's cell, in world, or in one of its own if world is nil. A training that was
-// interrupted there continues. Of one that has ended, only the last checkpoint keeps its replay.
+// Train trains cfg in the folder run of a study's cell, in world, or in one of its own if world is nil. A training that
+// was interrupted there continues. Of one that has ended, only the last checkpoint keeps its replay.
 func Train(ctx context.Context, b *study.Bench, cfg config.Config, world *arena.World) (*run.TrainResult, error) {
 	dir := filepath.Join(b.Work(), "run")
 	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))

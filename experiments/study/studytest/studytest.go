@@ -11,9 +11,9 @@ import (
 	"clustergym/experiments/study"
 )
 
-// Small runs the quick form of s with one worker and with three, which must write the same bytes: its rows, results and tables,
-// and the figures that are named. It returns the report and these files, one after the other. The recorded figures of s are not
-// those of small settings, so nothing is compared with them.
+// Small runs the quick form of s with one worker and with three, which must write the same bytes: its rows, results and
+// tables, and the figures that are named. It returns the report and these files, one after the other. The recorded
+// figures of s are not those of small settings, so nothing is compared with them.
 func Small(t *testing.T, s study.Study, figures ...string) (*study.Report, string) {
 	t.Helper()
 	s.Expected = nil

@@ -1,4 +1,5 @@
-// Package record makes logs of decisions: it plays a window with a checkpoint and writes down how the agent weighed its options.
+// Package record makes logs of decisions: it plays a window with a checkpoint and writes down how the agent weighed its
+// options.
 package record
 
 import (
@@ -25,11 +26,12 @@ import (
 	"clustergym/traces"
 )
 
-// Play plays a window of w with the checkpoint in dir, greedily, and writes the log of its decisions to out: that which was played
-// when the checkpoint was validated, or with part test that of arena.Evaluate. rival names a rule whose choice stands beside each of
-// the agent's, as sjf@slots; where the environment has no such rule, the log has no rival. Rules look at the agent's state: they say
-// what they would do there, and do not play.
-func Play(ctx context.Context, w *arena.World, cfg config.Config, dir string, part traces.Part, window int, rival string, out io.Writer) error {
+// Play plays a window of w with the checkpoint in dir, greedily, and writes the log of its decisions to out: that which
+// was played when the checkpoint was validated, or with part test that of arena.Evaluate. rival names a rule whose
+// choice stands beside each of the agent's, as sjf@slots; where the environment has no such rule, the log has no rival.
+// Rules look at the agent's state: they say what they would do there, and do not play.
+func Play(ctx context.Context, w *arena.World, cfg config.Config, dir string, part traces.Part, window int,
+	rival string, out io.Writer) error {
 	e, err := w.NewEnv(part, 1)
 	if err != nil {
 		return err
@@ -55,7 +57,8 @@ func Play(ctx context.Context, w *arena.World, cfg config.Config, dir string, pa
 		return fault.Mistakef("%s: the decisions of agent %s in %s have no scores to show", c.Name, c.Cfg.Agent, e.Spec().ID)
 	}
 	h := decisionlog.Header{
-		Title: fmt.Sprintf("%s, %v window %d of %d", c.Name, part, window+1, n), Env: e.Spec().ID, Policy: c.Name, Scores: string(agents.Probabilities),
+		Title: fmt.Sprintf("%s, %v window %d of %d", c.Name, part, window+1,
+			n), Env: e.Spec().ID, Policy: c.Name, Scores: string(agents.Probabilities),
 	}
 	if c.Cfg.Agent == "ddqn" {
 		h.Scores = string(agents.Values)
@@ -74,7 +77,8 @@ func Play(ctx context.Context, w *arena.World, cfg config.Config, dir string, pa
 	e.Watch(r)
 	defer e.Watch(nil)
 	// A window that leaves nothing to decide has a log without decisions.
-	if _, _, err := agents.NewPlayer(e, r).Play(ctx, ep, rng.Stream(rng.At(ep.Seed, 0), "eval/act")); err != nil && !errors.Is(err, sched.ErrUndecided) {
+	if _, _, err := agents.NewPlayer(e, r).Play(ctx, ep, rng.Stream(rng.At(ep.Seed, 0), "eval/act")); err != nil &&
+		!errors.Is(err, sched.ErrUndecided) {
 		return err
 	}
 	return r.log.Flush()
@@ -229,7 +233,8 @@ func (d *decider) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src [
 	return nil
 }
 
-// Options calls f for every action that stands for something in e now: a job that starts or stops (-1 = none), or another thing.
+// Options calls f for every action that stands for something in e now: a job that starts or stops (-1 = none), or
+// another thing.
 func Options(e sched.Arena, mask []bool, f func(action int, j sim.Job, o decisionlog.Option)) {
 	v := e.View()
 	var visible, running []sim.Job

@@ -21,9 +21,10 @@ type byRow struct {
 	passes int
 }
 
-// rowwise writes a function over rows of n elements of some slices. strides are the parameters that say how many bytes apart
-// the rows of each slice are; a slice without one has a single row. body handles one row.
-func (s isa) rowwise(name, doc string, slices, strides []string, extra string, constants func() any, body func(f *byRow, consts any)) {
+// rowwise writes a function over rows of n elements of some slices. strides are the parameters that say how many bytes
+// apart the rows of each slice are; a slice without one has a single row. body handles one row.
+func (s isa) rowwise(name, doc string, slices, strides []string, extra string, constants func() any,
+	body func(f *byRow, consts any)) {
 	ints, seen := "", map[string]bool{}
 	for _, p := range strides {
 		if p != "" && !seen[p] {
@@ -174,7 +175,8 @@ type softmaxConstants struct {
 // attention writes the functions over rows that attention and layer norm need.
 func (s isa) attention() {
 	// A softmax takes three functions, so that the steps of many rows overlap: within a row each waits for the one before.
-	s.rowwise("RowMax", "sets top to the largest element of each row of x.", []string{"top", "x"}, []string{"topRow", "row"}, "",
+	s.rowwise("RowMax", "sets top to the largest element of each row of x.", []string{"top", "x"},
+		[]string{"topRow", "row"}, "",
 		func() any { return s.constant(-math.MaxFloat32) },
 		func(f *byRow, c any) {
 			least, top := c.(reg.VecVirtual), f.reg()
@@ -182,7 +184,8 @@ func (s isa) attention() {
 			f.pass(func() { VMAXPS(f.only(f.get(1), least), top, top) })
 			f.putOne(f.all(VMAXPS, top), 0)
 		})
-	s.rowwise("ExpRows", "replaces rows of x by the exponentials of scale·(x − top), and the row's element of top, its largest, by their sum.",
+	s.rowwise("ExpRows",
+		"replaces rows of x by the exponentials of scale·(x − top), and the row's element of top, its largest, by their sum.",
 		[]string{"top", "x"}, []string{"topRow", "row"}, ", scale float32",
 		func() any { return softmaxConstants{s.params("scale")[0], s.held(expConstants)} },
 		func(f *byRow, c any) {
@@ -198,7 +201,8 @@ func (s isa) attention() {
 			})
 			f.putOne(f.all(VADDPS, sum), 0)
 		})
-	s.rowwise("DivideRows", "divides each row of x by its element of sum.", []string{"sum", "x"}, []string{"sumRow", "row"}, "",
+	s.rowwise("DivideRows", "divides each row of x by its element of sum.", []string{"sum", "x"},
+		[]string{"sumRow", "row"}, "",
 		func() any { return nil },
 		func(f *byRow, _ any) {
 			inv := f.constant(1)
@@ -209,7 +213,8 @@ func (s isa) attention() {
 				f.put(v, 1)
 			})
 		})
-	s.rowwise("SoftmaxGrad", "sets rows of d to scale·p·(d − Σ p·d): the gradient before a softmax of scale·x whose result is p.",
+	s.rowwise("SoftmaxGrad",
+		"sets rows of d to scale·p·(d − Σ p·d): the gradient before a softmax of scale·x whose result is p.",
 		[]string{"d", "p"}, []string{"row", "row"}, ", scale float32",
 		func() any { return s.params("scale")[0] },
 		func(f *byRow, c any) {

@@ -16,7 +16,8 @@ func (s isa) groups(name, doc string, tall, flat []string, extra string, block f
 	TEXT(s.name+name, NOSPLIT, "func("+names+" *float32, groups, k, h int, "+s.mask()+extra+")")
 	Doc(s.name + name + " " + doc)
 	Pragma("noescape")
-	g := &group{isa: s, names: tall, tall: map[string]reg.Register{}, flat: map[string]reg.Register{}, at: map[string]reg.GPVirtual{}}
+	g := &group{isa: s, names: tall, tall: map[string]reg.Register{}, flat: map[string]reg.Register{},
+		at: map[string]reg.GPVirtual{}}
 	for _, p := range tall {
 		g.tall[p] = Load(Param(p), GP64())
 	}
@@ -115,7 +116,8 @@ func (g *group) next() {
 
 // groupwise writes the functions over groups of rows.
 func (s isa) groupwise() {
-	s.groups("AddRows", "sets dst to x plus its group's row of context, at least 0 with relu.", []string{"dst", "x"}, []string{"context"}, ", relu int",
+	s.groups("AddRows", "sets dst to x plus its group's row of context, at least 0 with relu.", []string{"dst", "x"},
+		[]string{"context"}, ", relu int",
 		func(g *group) {
 			c, least := g.load("context"), s.zero()
 			relu := Load(Param("relu"), GP64())
@@ -139,7 +141,8 @@ func (s isa) groupwise() {
 			g.label = g.label[:len(g.label)-len("relu")]
 			Label(g.label + "done")
 		})
-	s.groups("SumRows", "sets dst to the sums of a group's rows of x, in order, divided by div.", []string{"x"}, []string{"dst"}, ", div float32",
+	s.groups("SumRows", "sets dst to the sums of a group's rows of x, in order, divided by div.", []string{"x"},
+		[]string{"dst"}, ", div float32",
 		func(g *group) {
 			sum := s.zero()
 			g.first()
@@ -147,14 +150,18 @@ func (s isa) groupwise() {
 			VDIVPS(s.params("div")[0], sum, sum)
 			g.store(sum, "dst")
 		})
-	s.groups("MaxRows", "sets dst to the maxima of a group's rows of x; what is no number is passed over but in the first row.", []string{"x"}, []string{"dst"}, "",
+	s.groups("MaxRows",
+		"sets dst to the maxima of a group's rows of x; what is no number is passed over but in the first row.",
+		[]string{"x"}, []string{"dst"}, "",
 		func(g *group) {
 			g.first()
 			most := g.load("x")
 			g.rows(func() { VMAXPS(most, g.load("x"), most) }) // x > most ? x : most
 			g.store(most, "dst")
 		})
-	s.groups("MaxRowsGrad", "sets dst to dy in a group's first row of x that equals top, column by column, and to 0 elsewhere.", []string{"dst", "x"}, []string{"top", "dy"}, "",
+	s.groups("MaxRowsGrad",
+		"sets dst to dy in a group's first row of x that equals top, column by column, and to 0 elsewhere.",
+		[]string{"dst", "x"}, []string{"top", "dy"}, "",
 		func(g *group) {
 			top, dy := g.load("top"), g.load("dy")
 			if s.lanes == 16 {

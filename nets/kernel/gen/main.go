@@ -61,7 +61,8 @@ func main() {
 // tiles returns the sizes, in rows and registers, of the parts of a product that are held in registers at once.
 func (s isa) tiles() [][2]int {
 	if s.lanes == 16 {
-		return [][2]int{{16, 1}, {12, 2}, {12, 1}, {9, 1}, {8, 2}, {8, 1}, {4, 4}, {4, 2}, {4, 1}, {3, 1}, {2, 8}, {2, 4}, {2, 2}, {2, 1}, {1, 16}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
+		return [][2]int{{16, 1}, {12, 2}, {12, 1}, {9, 1}, {8, 2}, {8, 1}, {4, 4}, {4, 2}, {4, 1}, {3, 1}, {2, 8}, {2, 4},
+			{2, 2}, {2, 1}, {1, 16}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
 	}
 	return [][2]int{{6, 2}, {6, 1}, {4, 2}, {4, 1}, {2, 4}, {2, 2}, {2, 1}, {1, 8}, {1, 4}, {1, 2}, {1, 1}}
 }
@@ -132,7 +133,8 @@ func (s isa) gemm(rows, cols int) {
 	TEXT(fmt.Sprintf("%sGemm%dx%d", s.name, rows, cols), NOSPLIT,
 		"func(c, a, b, init *float32, blocks, outer, k, aRow, aStep, aSkip, aNext, bStep, cRow, initRow int, "+
 			s.mask()+", relu int)")
-	Doc(fmt.Sprintf("%sGemm%dx%d computes blocks of %d rows and %d columns, see tile.", s.name, rows, cols, rows, cols*s.lanes))
+	Doc(fmt.Sprintf("%sGemm%dx%d computes blocks of %d rows and %d columns, see tile.", s.name, rows, cols, rows,
+		cols*s.lanes))
 	Pragma("noescape")
 	c := Load(Param("c"), GP64())
 	blocks := Load(Param("blocks"), GP64())

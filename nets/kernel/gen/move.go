@@ -11,7 +11,8 @@ import (
 // copyRows writes the function that copies rows of n elements.
 func (s isa) copyRows() {
 	TEXT(s.name+"CopyRows", NOSPLIT, "func(dst, src *float32, rows, dstRow, srcRow, n int, "+s.mask()+")")
-	Doc(fmt.Sprintf("%sCopyRows copies rows of n elements of src, srcRow bytes apart, to those of dst, dstRow bytes apart. The mask is that of the last n mod %d.", s.name, s.lanes))
+	Doc(fmt.Sprintf("%sCopyRows copies rows of n elements of src, srcRow bytes apart, to those of dst, dstRow bytes "+
+		"apart. The mask is that of the last n mod %d.", s.name, s.lanes))
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	rows := Load(Param("rows"), GP64())
@@ -181,7 +182,8 @@ func (s isa) transpose16() {
 func (s isa) turning(n int) (dst, src, blocks, dstRow, srcRow reg.Register) {
 	name := fmt.Sprintf("%sTranspose%d", s.name, n)
 	TEXT(name, NOSPLIT, "func(dst, src *float32, blocks, dstRow, srcRow int)")
-	Doc(fmt.Sprintf("%s writes %d·blocks columns of %d rows of src, srcRow bytes apart, as as many rows of dst, dstRow bytes apart.", name, n, n))
+	Doc(fmt.Sprintf("%s writes %d·blocks columns of %d rows of src, srcRow bytes apart, as as many rows of dst, dstRow "+
+		"bytes apart.", name, n, n))
 	Pragma("noescape")
 	return Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("blocks"), GP64()),
 		Load(Param("dstRow"), GP64()), Load(Param("srcRow"), GP64())

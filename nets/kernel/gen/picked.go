@@ -11,8 +11,10 @@ import (
 // picked writes the function that computes one row of a product over some of its steps: rows of b that would be
 // multiplied by 0 are not read, because b is far away in memory.
 func (s isa) picked(cols int) {
-	TEXT(fmt.Sprintf("%sPicked%d", s.name, cols), NOSPLIT, "func(c, a, b, init *float32, index *int32, count, bStep int, mask uint64, relu int)")
-	Doc(fmt.Sprintf("%sPicked%d sets %d elements of c to init + Σ a·b over the count steps that index names.", s.name, cols, cols*s.lanes))
+	TEXT(fmt.Sprintf("%sPicked%d", s.name, cols), NOSPLIT,
+		"func(c, a, b, init *float32, index *int32, count, bStep int, mask uint64, relu int)")
+	Doc(fmt.Sprintf("%sPicked%d sets %d elements of c to init + Σ a·b over the count steps that index names.", s.name,
+		cols, cols*s.lanes))
 	Pragma("noescape")
 	c, a, b := Load(Param("c"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())
 	index, count, bStep := Load(Param("index"), GP64()), Load(Param("count"), GP64()), Load(Param("bStep"), GP64())
@@ -67,7 +69,10 @@ func (s isa) picked(cols int) {
 // nonZero writes the function that lists the indices where x is not 0. NaN is not 0.
 func (s isa) nonZero() {
 	TEXT(s.name+"NonZero", NOSPLIT, "func(index *int32, x *float32, blocks int) int")
-	Doc(s.name + fmt.Sprintf("NonZero writes the places of what is not 0 among the first %d·blocks elements of x to index, and returns their number.", s.lanes))
+	Doc(s.name +
+		fmt.Sprintf(
+			"NonZero writes the places of what is not 0 among the first %d·blocks elements of x to index, and returns their "+
+				"number.", s.lanes))
 	Pragma("noescape")
 	index, x, blocks := Load(Param("index"), GP64()), Load(Param("x"), GP64()), Load(Param("blocks"), GP64())
 	zero, places, step := s.zero(), s.reg(), s.reg()

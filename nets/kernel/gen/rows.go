@@ -12,7 +12,8 @@ import (
 
 // each writes a function over n elements of some slices. body handles one register of elements; it reads them by get
 // and writes them by put. A mask handles the remaining elements.
-func (s isa) each(name, doc string, slices []string, constants func() any, body func(consts any, get func(i int) reg.VecVirtual, put func(i int, v reg.VecVirtual))) {
+func (s isa) each(name, doc string, slices []string, constants func() any,
+	body func(consts any, get func(i int) reg.VecVirtual, put func(i int, v reg.VecVirtual))) {
 	TEXT(s.name+name, NOSPLIT, "func("+strings.Join(slices, ", ")+" *float32, n int, "+s.mask()+extra(name)+")")
 	Doc(s.name + name + " " + doc)
 	Pragma("noescape")
@@ -105,12 +106,13 @@ func (s isa) divide(p, q reg.VecVirtual) {
 
 // expConstants are the constants of an exponential of numbers that are not above 0.
 var expConstants = []float32{
-	1.44269504088896341, 0.693359375, -2.12194440e-4, 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1,
+	1.44269504088896341, 0.693359375, -2.12194440e-4, 1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
+	1.6666665459e-1, 5.0000001201e-1,
 	1, -87.3365,
 }
 
-// held returns a function that gives registers filled with the numbers: filled once if there are registers to spare, otherwise
-// each time.
+// held returns a function that gives registers filled with the numbers: filled once if there are registers to spare,
+// otherwise each time.
 func (s isa) held(numbers []float32) func(x float32) reg.VecVirtual {
 	if s.lanes < 16 {
 		return s.constant
@@ -122,8 +124,8 @@ func (s isa) held(numbers []float32) func(x float32) reg.VecVirtual {
 	return func(x float32) reg.VecVirtual { return kept[x] }
 }
 
-// expOf returns the exponentials of x, by the polynomial that the portable exp32 has. constant gives its constants. With below, x
-// is not above 0.
+// expOf returns the exponentials of x, by the polynomial that the portable exp32 has. constant gives its constants.
+// With below, x is not above 0.
 func (s isa) expOf(x reg.VecVirtual, constant func(x float32) reg.VecVirtual, below bool) reg.VecVirtual {
 	f, r, p := s.reg(), s.reg(), s.reg()
 	VMULPS(constant(1.44269504088896341), x, f)
@@ -187,7 +189,8 @@ func (s isa) expOf(x reg.VecVirtual, constant func(x float32) reg.VecVirtual, be
 
 func (s isa) elementwise() {
 	none := func() any { return nil }
-	s.each("Tanh", "sets dst to the hyperbolic tangents of src, by the quotient that the portable tanh32 has.", []string{"dst", "src"}, none,
+	s.each("Tanh", "sets dst to the hyperbolic tangents of src, by the quotient that the portable tanh32 has.",
+		[]string{"dst", "src"}, none,
 		func(_ any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
 			x := get(1)
 			const limit = 7.90531110763549805
@@ -195,7 +198,8 @@ func (s isa) elementwise() {
 			VMINPS(x, s.constant(limit), x)
 			z, p, q := s.reg(), s.constant(-2.76076847742355e-16), s.constant(1.19825839466702e-06)
 			VMULPS(x, x, z)
-			for _, c := range []float32{2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08, 1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03} {
+			for _, c := range []float32{2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08, 1.48572235717979e-05,
+				6.37261928875436e-04, 4.89352455891786e-03} {
 				s.horner(p, z, c)
 			}
 			for _, c := range []float32{1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03} {
@@ -205,7 +209,8 @@ func (s isa) elementwise() {
 			s.divide(p, q)
 			put(0, p)
 		})
-	s.each("Exp", "sets dst to the exponentials of src, by the polynomial that the portable exp32 has.", []string{"dst", "src"}, none,
+	s.each("Exp", "sets dst to the exponentials of src, by the polynomial that the portable exp32 has.",
+		[]string{"dst", "src"}, none,
 		func(_ any, get func(int) reg.VecVirtual, put func(int, reg.VecVirtual)) {
 			put(0, s.expOf(get(1), s.constant, false))
 		})
@@ -291,7 +296,8 @@ func (s isa) elementwise() {
 // colSums writes the function that adds the rows of a matrix, with one register of columns or four at a time.
 func (s isa) colSums(cols int) {
 	TEXT(fmt.Sprintf("%sColSums%d", s.name, cols), NOSPLIT, "func(dst, a *float32, rows, stride int, "+s.mask()+")")
-	Doc(fmt.Sprintf("%sColSums%d sets %d elements of dst to the sums of as many columns of a, whose rows are stride bytes apart.", s.name, cols, cols*s.lanes))
+	Doc(fmt.Sprintf("%sColSums%d sets %d elements of dst to the sums of as many columns of a, whose rows are stride "+
+		"bytes apart.", s.name, cols, cols*s.lanes))
 	Pragma("noescape")
 	dst, a := Load(Param("dst"), GP64()), Load(Param("a"), GP64())
 	rows, stride := Load(Param("rows"), GP64()), Load(Param("stride"), GP64())
@@ -323,7 +329,8 @@ func (s isa) colSums(cols int) {
 // added by halves.
 func (s isa) sumSquares() {
 	TEXT(s.name+"SumSquares", NOSPLIT, "func(x *float32, blocks int) float64")
-	Doc(s.name + fmt.Sprintf("SumSquares is the sum of the squares of %d·blocks elements of x, at least one block.", s.lanes))
+	Doc(s.name + fmt.Sprintf("SumSquares is the sum of the squares of %d·blocks elements of x, at least one block.",
+		s.lanes))
 	Pragma("noescape")
 	x, blocks := Load(Param("x"), GP64()), Load(Param("blocks"), GP64())
 	half := func() reg.VecVirtual { return YMM() }

@@ -15,18 +15,22 @@ import (
 func networks() map[string]plan {
 	image := model.Field{Name: "cluster", Shape: []int{20, 32}}
 	queue := model.Field{Name: "queue", Shape: []int{20, 80}, Group: 8}
-	jobs, global := model.Field{Name: "jobs", Shape: []int{10, 24}, Filled: 1}, model.Field{Name: "global", Shape: []int{8}}
+	jobs, global := model.Field{Name: "jobs", Shape: []int{10, 24}, Filled: 1},
+		model.Field{Name: "global", Shape: []int{8}}
 	slots := model.Config{
 		Kind: "cnn", Hidden: []int{128}, Activation: "tanh", Head: "slots", SlotHidden: 64,
 		Branches: []model.Branch{
-			{Field: "cluster", Convs: []model.Conv{{Filters: 16, Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}}}, Dense: []int{64}},
+			{Field: "cluster", Convs: []model.Conv{{Filters: 16, Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}}},
+				Dense: []int{64}},
 			{Field: "queue", Convs: []model.Conv{{Filters: 16}}, Slots: true}, {Field: "jobs", Dense: []int{32}, Slots: true},
 		},
 	}
 	return map[string]plan{
-		"mlp":       {model.Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh", Separate: true, Head: "dense"}, model.Input{{Name: "x", Shape: []int{100}}}, 10},
-		"slots":     {slots, model.Input{image, global, jobs, queue}, 11},
-		"attention": {model.Config{Kind: "attention", Hidden: []int{64}, Activation: "relu", Head: "slots", SlotHidden: 64}, model.Input{global, jobs, queue}, 11},
+		"mlp": {model.Config{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh", Separate: true, Head: "dense"},
+			model.Input{{Name: "x", Shape: []int{100}}}, 10},
+		"slots": {slots, model.Input{image, global, jobs, queue}, 11},
+		"attention": {model.Config{Kind: "attention", Hidden: []int{64}, Activation: "relu", Head: "slots", SlotHidden: 64},
+			model.Input{global, jobs, queue}, 11},
 	}
 }
 

@@ -20,8 +20,11 @@ type plan struct {
 func planOf(t *rapid.T) plan {
 	act := rapid.SampledFrom([]string{"relu", "tanh"}).Draw(t, "act")
 	p := plan{cfg: model.Config{
-		Kind: rapid.SampledFrom([]string{"mlp", "cnn", "slots", "each", "flat", "attention", "attention"}).Draw(t, "kind"), Activation: act,
-		Hidden: widths(t, "hidden", 1, 2), LayerNorm: rapid.Bool().Draw(t, "norm"), Init: rapid.SampledFrom([]string{"orthogonal", "fan-in"}).Draw(t, "init"),
+		Kind: rapid.SampledFrom([]string{"mlp", "cnn", "slots", "each", "flat", "attention", "attention"}).Draw(t,
+			"kind"), Activation: act,
+		Hidden: widths(t, "hidden", 1,
+			2), LayerNorm: rapid.Bool().Draw(t, "norm"), Init: rapid.SampledFrom([]string{"orthogonal", "fan-in"}).Draw(t,
+			"init"),
 		Separate: rapid.Bool().Draw(t, "separate"), Head: "dense", SlotHidden: rapid.IntRange(1, 9).Draw(t, "slot hidden"),
 	}}
 	kind := p.cfg.Kind
@@ -34,13 +37,17 @@ func planOf(t *rapid.T) plan {
 		p.in = model.Input{other, table}
 	case "cnn":
 		p.cfg.Kind = "cnn"
-		image := model.Field{Name: "image", Shape: []int{rapid.IntRange(4, 9).Draw(t, "h"), rapid.IntRange(4, 9).Draw(t, "w"), rapid.IntRange(1, 3).Draw(t, "c")}}
+		image := model.Field{Name: "image",
+			Shape: []int{rapid.IntRange(4, 9).Draw(t, "h"), rapid.IntRange(4, 9).Draw(t, "w"),
+				rapid.IntRange(1, 3).Draw(t, "c")}}
 		p.in = model.Input{image, other}
 		var convs []model.Conv
 		for range rapid.IntRange(1, 2).Draw(t, "convs") {
 			k := [2]int{rapid.IntRange(1, 3).Draw(t, "kh"), rapid.IntRange(1, 3).Draw(t, "kw")}
 			convs = append(convs, model.Conv{
-				Filters: rapid.IntRange(1, 9).Draw(t, "filters"), Kernel: k, Stride: [2]int{rapid.IntRange(1, 2).Draw(t, "sh"), rapid.IntRange(1, 2).Draw(t, "sw")},
+				Filters: rapid.IntRange(1,
+					9).Draw(t, "filters"), Kernel: k, Stride: [2]int{rapid.IntRange(1, 2).Draw(t, "sh"),
+					rapid.IntRange(1, 2).Draw(t, "sw")},
 				Pad: [2]int{rapid.IntRange(0, k[0]-1).Draw(t, "ph"), rapid.IntRange(0, k[1]-1).Draw(t, "pw")},
 			})
 		}
@@ -52,7 +59,8 @@ func planOf(t *rapid.T) plan {
 			rows := rapid.IntRange(1, 3).Draw(t, "group rows")
 			table = model.Field{Name: "table", Shape: []int{rows, slots * columns}, Group: columns}
 			p.in = model.Input{other, table}
-			p.cfg.Branches = []model.Branch{{Field: "table", Convs: []model.Conv{{Filters: 5}}, Dense: widths(t, "dense", 0, 1), Slots: true}}
+			p.cfg.Branches = []model.Branch{{Field: "table", Convs: []model.Conv{{Filters: 5}}, Dense: widths(t, "dense", 0, 1),
+				Slots: true}}
 		} else {
 			p.cfg.Branches = []model.Branch{{Field: "table", Dense: widths(t, "dense", 0, 2), Slots: true}}
 		}
@@ -69,12 +77,15 @@ func planOf(t *rapid.T) plan {
 		p.cfg.Head = rapid.SampledFrom([]string{"dense", "slots", "each"}).Draw(t, "head")
 		heads := rapid.IntRange(1, 3).Draw(t, "heads")
 		p.cfg.Attention = model.Attention{
-			Width: heads * rapid.IntRange(4, 8).Draw(t, "width"), Heads: heads, Layers: rapid.IntRange(1, 2).Draw(t, "layers"), Feed: rapid.IntRange(1, 9).Draw(t, "feed"),
+			Width: heads * rapid.IntRange(4,
+				8).Draw(t, "width"), Heads: heads, Layers: rapid.IntRange(1, 2).Draw(t, "layers"), Feed: rapid.IntRange(1,
+				9).Draw(t, "feed"),
 			Slots: []string{"table"},
 		}
 		group := rapid.IntRange(1, 3).Draw(t, "group")
 		p.in = model.Input{
-			{Name: "machines", Shape: []int{rapid.IntRange(1, 3).Draw(t, "rows"), group * rapid.IntRange(1, 4).Draw(t, "groups")}, Group: group}, other, table,
+			{Name: "machines", Shape: []int{rapid.IntRange(1, 3).Draw(t, "rows"),
+				group * rapid.IntRange(1, 4).Draw(t, "groups")}, Group: group}, other, table,
 			{Name: "running", Shape: []int{rapid.IntRange(1, 4).Draw(t, "running"), 3}, Filled: 2},
 		}
 		if p.cfg.Head == "each" {

@@ -19,8 +19,8 @@ import (
 	"clustergym/nets/onnx/run"
 )
 
-// near holds that two results agree to 1e-6, relative to the largest of them; after layer norms, which divide by deviations that
-// may be small, to 1e-5.
+// near holds that two results agree to 1e-6, relative to the largest of them; after layer norms, which divide by
+// deviations that may be small, to 1e-5.
 func near(t interface {
 	Fatalf(string, ...any)
 	Helper()
@@ -80,7 +80,8 @@ func floats(i *run.Instance, name string) []float32 {
 var cases = os.Getenv("CLUSTERGYM_ONNX_CASES")
 
 // keep writes a case: the model, and obs, mask and the named outputs as raw little-endian numbers.
-func keep(name string, m *onnx.Model, n int, obs []float32, mask []bool, out map[string][]float32, action []int64) error {
+func keep(name string, m *onnx.Model, n int, obs []float32, mask []bool, out map[string][]float32,
+	action []int64) error {
 	dir := filepath.Join(cases, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -147,7 +148,8 @@ func TestNetworksOfEveryKind(t *testing.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "rows")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		obs, mask := observations(&p, n, r)
-		pol := export.Policy{Name: "drawn", Sizes: []int{p.actions}, NoOp: -1, QValues: rapid.Bool().Draw(t, "q"), Batch: rapid.SampledFrom([]int{0, n}).Draw(t, "batch")}
+		pol := export.Policy{Name: "drawn", Sizes: []int{p.actions}, NoOp: -1, QValues: rapid.Bool().Draw(t, "q"),
+			Batch: rapid.SampledFrom([]int{0, n}).Draw(t, "batch")}
 		want, name := map[string][]float32{}, export.Logits
 		seen := obs
 		if !pol.QValues && rapid.Bool().Draw(t, "scale") {
@@ -211,7 +213,8 @@ func TestNetworksOfEveryKind(t *testing.T) {
 // Several factors are chosen each for itself, and numbers beside them are scaled and cut. No preset has such actions.
 func TestFactorsBesideNumbers(t *testing.T) {
 	const n = 6
-	p := plan{cfg: model.Config{Kind: "mlp", Hidden: []int{8}, Activation: "tanh", Head: "dense"}, in: model.Input{{Name: "x", Shape: []int{4}}}, actions: 7}
+	p := plan{cfg: model.Config{Kind: "mlp", Hidden: []int{8}, Activation: "tanh", Head: "dense"},
+		in: model.Input{{Name: "x", Shape: []int{4}}}, actions: 7}
 	r := rand.New(rand.NewPCG(1, 1))
 	net, err := model.NewActorCritic(p.cfg, p.in, p.actions, r)
 	if err != nil {
@@ -231,7 +234,8 @@ func TestFactorsBesideNumbers(t *testing.T) {
 		row := head[i*p.actions:][:p.actions]
 		mask = append(mask, legal...)
 		actions = append(actions, int64(greedy(row[:2], legal[:2], -1)), int64(greedy(row[2:5], legal[2:], -1)))
-		want[export.Logits], want[export.Mean] = append(want[export.Logits], row[:5]...), append(want[export.Mean], row[5:]...)
+		want[export.Logits], want[export.Mean] = append(want[export.Logits],
+			row[:5]...), append(want[export.Mean], row[5:]...)
 		for k, x := range row[5:] {
 			numbers = append(numbers, min(max(box.Mid[k]+box.Half[k]*x, box.Low[k]), box.High[k]))
 		}

@@ -11,8 +11,8 @@ import (
 	"clustergym/nets/onnx"
 )
 
-// grapher adds a network to a graph. All tensors have the batch as their first dimension. A value of a network is a matrix
-// [N, width], or [N, rows, width/rows] while it has several rows.
+// grapher adds a network to a graph. All tensors have the batch as their first dimension. A value of a network is a
+// matrix [N, width], or [N, rows, width/rows] while it has several rows.
 type grapher struct {
 	onnx.Graph
 	net    *model.Description

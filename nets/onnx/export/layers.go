@@ -74,7 +74,8 @@ func (g *grapher) convolution(l *model.Convolution) string {
 	if c.C == 1 {
 		x = g.reshape(x, 0, 1, int64(c.H), int64(c.W))
 	} else {
-		x = g.with("Transpose", []onnx.Attribute{list("perm", 0, 3, 1, 2)}, g.reshape(x, 0, int64(c.H), int64(c.W), int64(c.C)))
+		x = g.with("Transpose", []onnx.Attribute{list("perm", 0, 3, 1, 2)},
+			g.reshape(x, 0, int64(c.H), int64(c.W), int64(c.C)))
 	}
 	weight := g.net.View(l.Weight)
 	var turned []float32
@@ -105,7 +106,9 @@ func (g *grapher) pool(l *model.Pool) string {
 }
 
 func (g *grapher) duel(value, advantage string) string {
-	none := g.node("Not", g.node("Greater", g.sum(g.with("Cast", []onnx.Attribute{integer("to", int64(onnx.Float32))}, g.mask), 1), g.floats([]float32{0})))
+	none := g.node("Not",
+		g.node("Greater", g.sum(g.with("Cast", []onnx.Attribute{integer("to", int64(onnx.Float32))}, g.mask), 1),
+			g.floats([]float32{0})))
 	counts := g.node("Or", g.mask, none)
 	n := g.sum(g.with("Cast", []onnx.Attribute{integer("to", int64(onnx.Float32))}, counts), 1)
 	mean := g.node("Div", g.sum(g.node("Where", counts, advantage, g.floats([]float32{0})), 1), n)

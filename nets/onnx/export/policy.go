@@ -28,14 +28,15 @@ const (
 
 // Policy is a network with what turns its results into actions.
 type Policy struct {
-	Name    string // of the graph, not empty
-	Net     model.Description
-	Scale   *Scale // of observations, nil = none
-	Sizes   []int  // of the discrete factors, whose logits come first in the network's first result
-	Box     *Box   // numbers, whose means follow them; nil = none
-	NoOp    int    // with a single factor: the action that must be likelier than all other legal ones together; -1 = none is
-	QValues bool   // the first result is values of actions: a single factor's, of which the largest is taken
-	Batch   int    // rows of an input; 0 = any number
+	Name  string // of the graph, not empty
+	Net   model.Description
+	Scale *Scale // of observations, nil = none
+	Sizes []int  // of the discrete factors, whose logits come first in the network's first result
+	Box   *Box   // numbers, whose means follow them; nil = none
+	// with a single factor: the action that must be likelier than all other legal ones together; -1 = none is
+	NoOp    int
+	QValues bool // the first result is values of actions: a single factor's, of which the largest is taken
+	Batch   int  // rows of an input; 0 = any number
 }
 
 // Scale is what observations pass first: (x − Mean)·Factor, cut to [−Clip, Clip] unless Clip is 0.
@@ -143,7 +144,8 @@ func (g *grapher) choose(logits string, p *Policy) string {
 
 // best returns the legal action of the largest number, the first among equals, [N, 1].
 func (g *grapher) best(x, legal string) string {
-	return g.with("ArgMax", []onnx.Attribute{integer("axis", 1), integer("keepdims", 1)}, g.node("Where", legal, x, g.floats([]float32{lowest})))
+	return g.with("ArgMax", []onnx.Attribute{integer("axis", 1), integer("keepdims", 1)},
+		g.node("Where", legal, x, g.floats([]float32{lowest})))
 }
 
 // orNoOp is best among the other actions, unless noop is likelier than all of them together.

@@ -281,8 +281,8 @@ func (c *compiler) same(x *tensor, shape []int) *tensor {
 	return &tensor{typ: x.typ, shape: shape, f: x.f, i: x.i, fixed: x.fixed, root: x}
 }
 
-// follower returns the only node that reads the value called name, and its number; nil if there are several or the value is an
-// output of the model.
+// follower returns the only node that reads the value called name, and its number; nil if there are several or the
+// value is an output of the model.
 func (c *compiler) follower(name string) (int, *onnx.Node) {
 	if c.readers[name] != 1 {
 		return 0, nil

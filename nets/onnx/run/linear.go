@@ -7,14 +7,15 @@ import (
 	"clustergym/nets/onnx"
 )
 
-// product is a product with a matrix, to which what follows in the graph is added as far as the kernels do it at the same time.
+// product is a product with a matrix, to which what follows in the graph is added as far as the kernels do it at the
+// same time.
 type product struct {
 	bias *tensor // [n], nil = none
 	act  kernel.Act
 }
 
-// merged returns how the product whose result is the node's first output goes on, and the name of the last result: the bias that is
-// added to its n columns, where there is none yet, and the activation.
+// merged returns how the product whose result is the node's first output goes on, and the name of the last result: the
+// bias that is added to its n columns, where there is none yet, and the activation.
 func (c *compiler) merged(n int, bias *tensor) (product, string) {
 	p, name := product{bias: bias}, c.node.Outputs[0]
 	k, next := c.follower(name)
@@ -23,7 +24,8 @@ func (c *compiler) merged(n int, bias *tensor) (product, string) {
 		if other == name {
 			other = next.Inputs[1]
 		}
-		if t := c.values[other]; t != nil && t.fixed && t.float() && len(t.shape) == 1 && t.shape[0] == n && len(next.Outputs) == 1 {
+		if t := c.values[other]; t != nil && t.fixed && t.float() && len(t.shape) == 1 && t.shape[0] == n &&
+			len(next.Outputs) == 1 {
 			p.bias, name = t, next.Outputs[0]
 			c.done[k] = true
 			k, next = c.follower(name)
@@ -51,7 +53,8 @@ func (c *compiler) turned(x *tensor) *tensor {
 	})
 }
 
-// ordered returns the elements of x in another order, which put writes. Those of the model's own weights are kept for all instances.
+// ordered returns the elements of x in another order, which put writes. Those of the model's own weights are kept for
+// all instances.
 func (c *compiler) ordered(x *tensor, how string, shape []int, put func(y *tensor)) *tensor {
 	var key packedOf
 	if x.weights && len(x.f) > 0 {
@@ -192,7 +195,8 @@ func (c *compiler) matMul() *tensor {
 			if each > between/16 && inst.stopped() {
 				return
 			}
-			inst.product(y.f[at[0]+i*s[0]:][:m*n], a.f[at[1]+i*s[1]:][:m*k], b.f[at[2]+i*s[2]:][:k*n], nil, m, n, k, kernel.Identity)
+			inst.product(y.f[at[0]+i*s[0]:][:m*n], a.f[at[1]+i*s[1]:][:m*k], b.f[at[2]+i*s[2]:][:k*n], nil, m, n, k,
+				kernel.Identity)
 		}
 	}
 	c.extra = times(onnx.Len(batch), each)
@@ -221,7 +225,8 @@ func (c *compiler) conv() *tensor {
 	} else {
 		g.H, g.W = h+pads[0]+pads[2], w+pads[1]+pads[3]
 	}
-	if ws[1] != channels || bias != nil && (len(bias.shape) != 1 || bias.shape[0] != filters) || g.Check() != nil || filters < 1 || n < 1 {
+	if ws[1] != channels || bias != nil && (len(bias.shape) != 1 || bias.shape[0] != filters) || g.Check() != nil ||
+		filters < 1 || n < 1 {
 		c.refuse("its inputs have the shapes %s, which do not fit strides %v", shapes(x, weight), strides)
 	}
 	oh, ow, patch := g.OutH(), g.OutW(), g.Patch()
@@ -232,7 +237,8 @@ func (c *compiler) conv() *tensor {
 	p, name := c.merged(-1, bias)
 	turn := true // from channels last, as the kernels have them
 	if k, next := c.follower(name); next != nil && !line && next.Op == "Transpose" && len(next.Outputs) == 1 {
-		if perm := next.Attribute("perm"); perm != nil && slices.Equal(perm.Ints, []int64{0, 2, 3, 1}) { // which turns them back
+		// which turns them back
+		if perm := next.Attribute("perm"); perm != nil && slices.Equal(perm.Ints, []int64{0, 2, 3, 1}) {
 			turn, shape, name = false, []int{n, oh, ow, filters}, next.Outputs[0]
 			c.done[k] = true
 		}
@@ -312,7 +318,8 @@ func (c *compiler) window(line bool) (strides, pads []int) {
 	return strides, pads
 }
 
-// last writes images [n, channels, h, w] to dst [n, height, width, channels], beginning top rows down and left columns across.
+// last writes images [n, channels, h, w] to dst [n, height, width, channels], beginning top rows down and left columns
+// across.
 func last(dst, src []float32, n, channels, h, w, top, left, height, width int) {
 	if height != h || width != w {
 		clear(dst[:n*height*width*channels])

@@ -6,7 +6,8 @@ import (
 	"clustergym/nets/onnx"
 )
 
-// operator is what is known of an operator: how many inputs it takes, the names of its settings, and how it is compiled.
+// operator is what is known of an operator: how many inputs it takes, the names of its settings, and how it is
+// compiled.
 type operator struct {
 	min, max int
 	set      []string
@@ -18,7 +19,8 @@ var operators map[string]*operator
 
 func init() { //nolint:gochecknoinits // the table names functions that look into it
 	operators = map[string]*operator{
-		"Add": binary(addOp), "Sub": binary(subOp), "Mul": binary(mulOp), "Div": binary(divOp), "Pow": {2, 2, nil, (*compiler).pow},
+		"Add": binary(addOp), "Sub": binary(subOp), "Mul": binary(mulOp), "Div": binary(divOp),
+		"Pow": {2, 2, nil, (*compiler).pow},
 		"Mod": {2, 2, []string{"fmod"}, (*compiler).mod},
 		"Max": {1, most, nil, func(c *compiler) *tensor { return c.fold(maxOp) }},
 		"Min": {1, most, nil, func(c *compiler) *tensor { return c.fold(minOp) }},
@@ -32,7 +34,8 @@ func init() { //nolint:gochecknoinits // the table names functions that look int
 		"Relu": {1, 1, nil, (*compiler).relu}, "Tanh": {1, 1, nil, (*compiler).tanh},
 		"Abs": unary(absOp), "Neg": unary(negOp), "Sign": unary(signOp), "Exp": {1, 1, nil, (*compiler).exp},
 		"Log": unary(logOp), "Sqrt": unary(sqrtOp), "Reciprocal": unary(reciprocalOp), "Sigmoid": unary(sigmoidOp),
-		"Softplus": unary(softplusOp), "Softsign": unary(softsignOp), "Erf": unary(erfOp), "Floor": unary(floorOp), "Ceil": unary(ceilOp),
+		"Softplus": unary(softplusOp), "Softsign": unary(softsignOp), "Erf": unary(erfOp), "Floor": unary(floorOp),
+		"Ceil":      unary(ceilOp),
 		"Elu":       {1, 1, []string{"alpha"}, (*compiler).elu},
 		"LeakyRelu": {1, 1, []string{"alpha"}, (*compiler).leaky},
 		"Gelu":      {1, 1, []string{"approximate"}, (*compiler).gelu},
@@ -61,16 +64,17 @@ func init() { //nolint:gochecknoinits // the table names functions that look int
 		"Squeeze":   {1, 2, nil, (*compiler).squeeze},
 		"Unsqueeze": {2, 2, nil, (*compiler).unsqueeze},
 
-		"Transpose":       {1, 1, []string{"perm"}, (*compiler).transpose},
-		"Slice":           {3, 5, nil, (*compiler).slice},
-		"Split":           {1, 2, []string{"axis", "num_outputs"}, (*compiler).split},
-		"Concat":          {1, most, []string{"axis"}, (*compiler).concat},
-		"Expand":          {2, 2, nil, (*compiler).expand},
-		"Pad":             {2, 4, []string{"mode"}, (*compiler).pad},
-		"Gather":          {2, 2, []string{"axis"}, (*compiler).gather},
-		"Shape":           {1, 1, []string{"start", "end"}, (*compiler).shape},
-		"Size":            {1, 1, nil, (*compiler).size},
-		"Constant":        {0, 0, []string{"value", "value_float", "value_floats", "value_int", "value_ints"}, (*compiler).constant},
+		"Transpose": {1, 1, []string{"perm"}, (*compiler).transpose},
+		"Slice":     {3, 5, nil, (*compiler).slice},
+		"Split":     {1, 2, []string{"axis", "num_outputs"}, (*compiler).split},
+		"Concat":    {1, most, []string{"axis"}, (*compiler).concat},
+		"Expand":    {2, 2, nil, (*compiler).expand},
+		"Pad":       {2, 4, []string{"mode"}, (*compiler).pad},
+		"Gather":    {2, 2, []string{"axis"}, (*compiler).gather},
+		"Shape":     {1, 1, []string{"start", "end"}, (*compiler).shape},
+		"Size":      {1, 1, nil, (*compiler).size},
+		"Constant": {0, 0, []string{"value", "value_float", "value_floats", "value_int", "value_ints"},
+			(*compiler).constant},
 		"ConstantOfShape": {1, 1, []string{"value"}, (*compiler).constantOfShape},
 		"Range":           {3, 3, nil, (*compiler).ranged},
 	}
@@ -125,7 +129,8 @@ func (c *compiler) list(name string) []int {
 	return sound(a.Ints)
 }
 
-// sound returns whole numbers of a size that sums of them do not overflow; the ends of int64 stand for the ends of a dimension.
+// sound returns whole numbers of a size that sums of them do not overflow; the ends of int64 stand for the ends of a
+// dimension.
 func sound(x []int64) []int {
 	out := make([]int, len(x))
 	for i, v := range x {

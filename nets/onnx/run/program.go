@@ -15,8 +15,8 @@ const (
 	NewestOpset = 23
 )
 
-// Program is a model that can run. It is not safe for concurrent use; programs of one model may run side by side, as none changes
-// it.
+// Program is a model that can run. It is not safe for concurrent use; programs of one model may run side by side, as
+// none changes it.
 type Program struct {
 	model   *onnx.Model
 	inputs  []onnx.Value
@@ -36,7 +36,8 @@ type packedOf struct {
 // NewContext returns a program that computes the outputs of m with these names; none = all of them. Errors are one
 // sentence and name what is not known. ctx ends what is computed beforehand.
 func NewContext(ctx context.Context, m *onnx.Model, outputs ...string) (*Program, error) {
-	p := &Program{model: m, inputs: m.Graph.Arguments(), outputs: outputs, ready: map[int]*Instance{}, packed: map[packedOf]*tensor{}}
+	p := &Program{model: m, inputs: m.Graph.Arguments(), outputs: outputs, ready: map[int]*Instance{},
+		packed: map[packedOf]*tensor{}}
 	if m.Opset < OldestOpset || m.Opset > NewestOpset {
 		return nil, fmt.Errorf("opset %d is not known, want %d to %d", m.Opset, OldestOpset, NewestOpset)
 	}
@@ -67,7 +68,8 @@ func (p *Program) checkInputs() error {
 		case !v.Known || len(v.Shape) == 0:
 			return fmt.Errorf("input %.60q has no shape with rows, want [N, ...]", v.Name)
 		case slices.Min(append([]int{1}, v.Shape[1:]...)) < 0:
-			return fmt.Errorf("input %.60q has the shape %s, want one that leaves only the first dimension open", v.Name, onnx.ShapeString(v.Shape))
+			return fmt.Errorf("input %.60q has the shape %s, want one that leaves only the first dimension open", v.Name,
+				onnx.ShapeString(v.Shape))
 		}
 		n := v.Shape[0]
 		if n == 0 {
@@ -151,8 +153,8 @@ func (p *Program) Rows() int { return p.fixed }
 // For returns the program's instance for that many rows, made when it is first asked for.
 func (p *Program) For(rows int) (*Instance, error) { return p.ForContext(context.Background(), rows) }
 
-// ForContext is For with a context that ends what is computed beforehand. Where the instances for all numbers of rows would take too
-// much memory, those made before are dropped.
+// ForContext is For with a context that ends what is computed beforehand. Where the instances for all numbers of rows
+// would take too much memory, those made before are dropped.
 func (p *Program) ForContext(ctx context.Context, rows int) (*Instance, error) {
 	if i := p.ready[rows]; i != nil {
 		return i, nil
@@ -184,7 +186,8 @@ func (p *Program) Bytes() int {
 	return n
 }
 
-// Instance is a program for one number of rows, with its memory. The caller fills the inputs, calls Run, and reads the outputs.
+// Instance is a program for one number of rows, with its memory. The caller fills the inputs, calls Run, and reads the
+// outputs.
 type Instance struct {
 	steps []step
 	in    map[string]*tensor
@@ -200,7 +203,8 @@ type step struct {
 	cost int
 }
 
-// Run computes the outputs from the inputs. It allocates nothing. An error says which number of the data is out of its bounds.
+// Run computes the outputs from the inputs. It allocates nothing. An error says which number of the data is out of its
+// bounds.
 func (i *Instance) Run() error { return i.RunContext(context.Background()) }
 
 // RunContext is Run that ends early with ctx's error once ctx is done. A short program does not look at ctx.
@@ -228,8 +232,8 @@ func (i *Instance) RunContext(ctx context.Context) error {
 // Bytes returns the memory of intermediate results.
 func (i *Instance) Bytes() int { return i.bytes }
 
-// Tensor is an input or output: its elements, row after row, are in Floats if its type is float32, else in Ints, 0 and 1 for bool.
-// They are valid until the next Run and belong to the instance.
+// Tensor is an input or output: its elements, row after row, are in Floats if its type is float32, else in Ints, 0 and
+// 1 for bool. They are valid until the next Run and belong to the instance.
 type Tensor struct {
 	Type   onnx.Type
 	Shape  []int

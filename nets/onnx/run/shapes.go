@@ -88,7 +88,8 @@ func (c *compiler) unsqueeze() *tensor {
 	return c.same(x, shape)
 }
 
-// moves adds the step that fills y in order from x, whose elements begin at from and are strides apart along y's dimensions.
+// moves adds the step that fills y in order from x, whose elements begin at from and are strides apart along y's
+// dimensions.
 func (c *compiler) moves(x *tensor, shape, strides []int, from int) *tensor {
 	y := c.new(x.typ, shape)
 	w := newWalk(shape, stridesOf(shape), strides)

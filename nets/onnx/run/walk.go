@@ -2,8 +2,8 @@ package run
 
 import "slices"
 
-// walk runs over the elements of a tensor in order, and over up to three others beside it: along each of its dimensions they
-// advance by strides of their own. The last dimension is left to the caller.
+// walk runs over the elements of a tensor in order, and over up to three others beside it: along each of its dimensions
+// they advance by strides of their own. The last dimension is left to the caller.
 type walk struct {
 	dims   []int // all but the last
 	steps  [][4]int
@@ -116,7 +116,8 @@ func broadcast(shapes ...[]int) (out []int, ok bool) {
 	return out, true
 }
 
-// stretched returns the strides of a tensor of that shape stretched to out: 0 along dimensions in which it has one element.
+// stretched returns the strides of a tensor of that shape stretched to out: 0 along dimensions in which it has one
+// element.
 func stretched(shape, out []int) []int {
 	s, own := make([]int, len(out)), stridesOf(shape)
 	for i, d := range shape {

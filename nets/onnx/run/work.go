@@ -7,9 +7,9 @@ import (
 	"clustergym/nets/kernel"
 )
 
-// The work that a model may ask for, in multiplications: those of products and convolutions, and perElement for each number that
-// another operator reads or writes. ResNet-50, at 4.1 billion an image, is about the largest model that fits; policies take
-// millions. Weights of the largest file may be put in another order once.
+// The work that a model may ask for, in multiplications: those of products and convolutions, and perElement for each
+// number that another operator reads or writes. ResNet-50, at 4.1 billion an image, is about the largest model that
+// fits; policies take millions. Weights of the largest file may be put in another order once.
 const (
 	mostFolding = 1 << 33 // of nodes whose result does not depend on the inputs
 	mostWork    = 1 << 32 // of all others, for a row
@@ -102,7 +102,8 @@ func (i *Instance) product(y, a, b, bias []float32, m, n, k int, act kernel.Act)
 }
 
 // convolution is kernel.Convolve that ends early when the instance is stopped.
-func (i *Instance) convolution(y, x, w, bias []float32, images, filters int, g *kernel.Conv, act kernel.Act, scratch []float32) {
+func (i *Instance) convolution(y, x, w, bias []float32, images, filters int, g *kernel.Conv, act kernel.Act,
+	scratch []float32) {
 	size, out := g.H*g.W*g.C, g.OutH()*g.OutW()*filters
 	step := max(1, between/max(1, times(out, g.Patch())))
 	if images <= step {

@@ -15,7 +15,8 @@ import (
 // square adds a constant of n×n zeros called name to a model, which takes no room in a file.
 func square(m *onnx.Model, name string, n int64) {
 	m.Graph.Tensors = append(m.Graph.Tensors, ints([]int{2}, n, n).tensor(name+"_shape"))
-	m.Graph.Nodes = append(m.Graph.Nodes, onnx.Node{Op: "ConstantOfShape", Name: "make " + name, Inputs: []string{name + "_shape"}, Outputs: []string{name}})
+	m.Graph.Nodes = append(m.Graph.Nodes,
+		onnx.Node{Op: "ConstantOfShape", Name: "make " + name, Inputs: []string{name + "_shape"}, Outputs: []string{name}})
 }
 
 func operation(op, name, out string, in ...string) onnx.Node {
@@ -35,7 +36,8 @@ func TestTooMuchWorkIsRefused(t *testing.T) {
 	folded := reads(2100)
 	square(folded, "a", 2100)
 	square(folded, "b", 2100)
-	folded.Graph.Nodes = append(folded.Graph.Nodes, operation("MatMul", "large", "ab", "a", "b"), operation("MatMul", "small", "out", "x", "ab"))
+	folded.Graph.Nodes = append(folded.Graph.Nodes, operation("MatMul", "large", "ab", "a", "b"),
+		operation("MatMul", "small", "out", "x", "ab"))
 
 	many := reads(2048)
 	square(many, "a", 2048)
@@ -43,7 +45,8 @@ func TestTooMuchWorkIsRefused(t *testing.T) {
 	sum := "a"
 	for k := range 160 { // each is cheap
 		next := fmt.Sprint("s", k)
-		many.Graph.Nodes = append(many.Graph.Nodes, onnx.Node{Op: "ReduceSum", Name: next, Inputs: []string{"a", "axis"}, Outputs: []string{next}})
+		many.Graph.Nodes = append(many.Graph.Nodes,
+			onnx.Node{Op: "ReduceSum", Name: next, Inputs: []string{"a", "axis"}, Outputs: []string{next}})
 		sum = next
 	}
 	many.Graph.Nodes = append(many.Graph.Nodes, operation("Add", "last", "out", "x", sum))
@@ -54,18 +57,22 @@ func TestTooMuchWorkIsRefused(t *testing.T) {
 			from = fmt.Sprint("sum", k-1)
 		}
 		last := len(many.Graph.Nodes) - 1
-		many.Graph.Nodes = slices.Insert(many.Graph.Nodes, last, operation("Add", "", fmt.Sprint("sum", k), from, fmt.Sprint("s", k)))
+		many.Graph.Nodes = slices.Insert(many.Graph.Nodes, last,
+			operation("Add", "", fmt.Sprint("sum", k), from, fmt.Sprint("s", k)))
 	}
 
 	asked := reads(2048) // xᵀ·x of a column of 2048 numbers, then its square twice
-	asked.Graph.Tensors = append(asked.Graph.Tensors, ints([]int{3}, -1, 2048, 1).tensor("column"), ints([]int{3}, -1, 1, 2048).tensor("row"))
+	asked.Graph.Tensors = append(asked.Graph.Tensors, ints([]int{3}, -1, 2048, 1).tensor("column"),
+		ints([]int{3}, -1, 1, 2048).tensor("row"))
 	asked.Graph.Nodes = append(asked.Graph.Nodes,
 		operation("Reshape", "", "c", "x", "column"), operation("Reshape", "", "r", "x", "row"),
 		operation("MatMul", "outer", "o", "c", "r"), operation("MatMul", "squared", "out", "o", "o"))
 
 	grouped := reads(1 << 12)
-	grouped.Graph.Tensors = append(grouped.Graph.Tensors, ints([]int{4}, -1, 1, 64, 64).tensor("image"), ints([]int{4}, 4096, 1, 33, 33).tensor("filters_shape"))
-	grouped.Graph.Nodes = append(grouped.Graph.Nodes, operation("Reshape", "", "i", "x", "image"), operation("ConstantOfShape", "", "w", "filters_shape"),
+	grouped.Graph.Tensors = append(grouped.Graph.Tensors, ints([]int{4}, -1, 1, 64, 64).tensor("image"),
+		ints([]int{4}, 4096, 1, 33, 33).tensor("filters_shape"))
+	grouped.Graph.Nodes = append(grouped.Graph.Nodes, operation("Reshape", "", "i", "x", "image"),
+		operation("ConstantOfShape", "", "w", "filters_shape"),
 		operation("Conv", "wide", "out", "i", "w"))
 
 	for want, m := range map[string]*onnx.Model{
@@ -75,7 +82,8 @@ func TestTooMuchWorkIsRefused(t *testing.T) {
 		`node Conv "wide": it takes some 5448663040`:      grouped,
 	} {
 		_, err := New(m)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), " in all") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), " in all") ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v, expected a sentence with %q", err, want)
 		}
 	}
@@ -152,7 +160,8 @@ func TestPiecesGiveTheSameBits(t *testing.T) {
 func TestInstancesAreDropped(t *testing.T) {
 	m := reads(1)
 	m.Graph.Tensors = append(m.Graph.Tensors, ints([]int{2}, 1, 1<<20).tensor("wide"))
-	m.Graph.Nodes = append(m.Graph.Nodes, operation("Expand", "", "e", "x", "wide"), operation("Exp", "", "y", "e"), operation("ReduceSum", "", "out", "y"))
+	m.Graph.Nodes = append(m.Graph.Nodes, operation("Expand", "", "e", "x", "wide"), operation("Exp", "", "y", "e"),
+		operation("ReduceSum", "", "out", "y"))
 	p, err := New(m)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
-// Package mirror turns what a real cluster says of itself, one snapshot after the other, into facts for a simulator that follows
-// (simulator/sim). A snapshot says what is, not what has happened: a Mirror compares it with the one before, and where the cluster does not
-// tell when something has happened, or on which GPUs, it chooses something that is possible.
+// Package mirror turns what a real cluster says of itself, one snapshot after the other, into facts for a simulator
+// that follows (simulator/sim). A snapshot says what is, not what has happened: a Mirror compares it with the one
+// before, and where the cluster does not tell when something has happened, or on which GPUs, it chooses something that
+// is possible.
 package mirror
 
 import (
@@ -16,7 +17,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// ErrLayout is returned when the cluster has other nodes than it had: an environment cannot follow it any more, and another is to be made.
+// ErrLayout is returned when the cluster has other nodes than it had: an environment cannot follow it any more, and
+// another is to be made.
 var ErrLayout = errors.New("the cluster has changed")
 
 // Layout is a cluster as a simulator has it, with the names of its nodes.
@@ -25,7 +27,8 @@ type Layout struct {
 	Nodes []string // by number
 }
 
-// LayoutOf returns the layout of the nodes with GPUs in s: racks in order of name, and in each the nodes in order of name.
+// LayoutOf returns the layout of the nodes with GPUs in s: racks in order of name, and in each the nodes in order of
+// name.
 func LayoutOf(s *live.Snapshot) Layout {
 	var nodes []*live.Node
 	for i := range s.Nodes {
@@ -33,7 +36,8 @@ func LayoutOf(s *live.Snapshot) Layout {
 			nodes = append(nodes, &s.Nodes[i])
 		}
 	}
-	slices.SortStableFunc(nodes, func(a, b *live.Node) int { return cmp.Or(cmp.Compare(a.Rack, b.Rack), cmp.Compare(a.Name, b.Name)) })
+	slices.SortStableFunc(nodes,
+		func(a, b *live.Node) int { return cmp.Or(cmp.Compare(a.Rack, b.Rack), cmp.Compare(a.Name, b.Name)) })
 	l := Layout{Spec: cluster.Spec{Name: s.Cluster}}
 	for i, n := range nodes {
 		if i == 0 || nodes[i-1].Rack != n.Rack {
@@ -126,11 +130,13 @@ func New(cfg Config, l Layout, s *live.Snapshot) (*Mirror, error) {
 		return nil, err
 	}
 	if c.GPUs() != int(m.gpus[len(l.Nodes)]) || c.Nodes() != len(l.Nodes) {
-		return nil, fmt.Errorf("%w: it has %d GPUs on %d nodes, and the layout has %d on %d", ErrLayout, m.gpus[len(l.Nodes)], len(l.Nodes), c.GPUs(), c.Nodes())
+		return nil, fmt.Errorf("%w: it has %d GPUs on %d nodes, and the layout has %d on %d", ErrLayout, m.gpus[len(l.Nodes)],
+			len(l.Nodes), c.GPUs(), c.Nodes())
 	}
 	for i := range l.Nodes {
 		if from, _ := c.NodeGPUs(i); from != m.gpus[i] {
-			return nil, fmt.Errorf("%w: node %s has %d GPUs, and the layout says otherwise", ErrLayout, l.Nodes[i], m.first[i].GPUs)
+			return nil, fmt.Errorf("%w: node %s has %d GPUs, and the layout says otherwise", ErrLayout, l.Nodes[i],
+				m.first[i].GPUs)
 		}
 	}
 	m.Forget()
@@ -167,8 +173,8 @@ func (m *Mirror) Node(g cluster.GPU) string {
 	return m.layout.Nodes[i]
 }
 
-// Show tells e what has happened up to s, and looks. At the first snapshot, and if what s says contradicts what was before, e follows anew
-// from what s says, as f says but for Origin; why is then the contradiction.
+// Show tells e what has happened up to s, and looks. At the first snapshot, and if what s says contradicts what was
+// before, e follows anew from what s says, as f says but for Origin; why is then the contradiction.
 func (m *Mirror) Show(e sched.Facts, f sched.Following, s *live.Snapshot) (why, err error) {
 	if m.begun {
 		if why = m.tell(e, s); why == nil || errors.Is(why, ErrLayout) || errors.Is(why, live.ErrUnsupported) {
@@ -198,8 +204,8 @@ func (m *Mirror) tell(e sched.Facts, s *live.Snapshot) error {
 	return e.Look(m.Now())
 }
 
-// Read returns the facts that lead from the last snapshot to s. They are valid until the next call. After an error Forget is to be
-// called.
+// Read returns the facts that lead from the last snapshot to s. They are valid until the next call. After an error
+// Forget is to be called.
 func (m *Mirror) Read(s *live.Snapshot) ([]sim.Fact, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -208,7 +214,8 @@ func (m *Mirror) Read(s *live.Snapshot) ([]sim.Fact, error) {
 	from := time.Duration(0)
 	if m.begun {
 		if s.At.Before(m.last) {
-			return nil, fmt.Errorf("a snapshot of %v comes after one of %v", s.At.Format(time.RFC3339), m.last.Format(time.RFC3339))
+			return nil, fmt.Errorf("a snapshot of %v comes after one of %v", s.At.Format(time.RFC3339),
+				m.last.Format(time.RFC3339))
 		}
 		from = m.Now()
 	} else {
@@ -225,7 +232,8 @@ func (m *Mirror) Read(s *live.Snapshot) ([]sim.Fact, error) {
 		c := &m.changes[i]
 		c.at = min(max(c.at, from), to)
 	}
-	slices.SortStableFunc(m.changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order(), b.order())) })
+	slices.SortStableFunc(m.changes,
+		func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order(), b.order())) })
 	for i := range m.changes {
 		if err := m.carry(i); err != nil {
 			return nil, err
@@ -258,7 +266,8 @@ func (m *Mirror) compareNodes(s *live.Snapshot) error {
 			return fmt.Errorf("%w: node %s is new", ErrLayout, n.Name)
 		case n.Short && n.GPUs <= m.first[k].GPUs: // what it has is not known; it is down
 		case n.GPUs != m.first[k].GPUs || n.GPUType != m.first[k].GPUType:
-			return fmt.Errorf("%w: node %s has %d GPUs of type %q, and had %d of type %q", ErrLayout, n.Name, n.GPUs, n.GPUType, m.first[k].GPUs, m.first[k].GPUType)
+			return fmt.Errorf("%w: node %s has %d GPUs of type %q, and had %d of type %q", ErrLayout, n.Name, n.GPUs, n.GPUType,
+				m.first[k].GPUs, m.first[k].GPUType)
 		}
 		here[k] = !n.Down
 	}
@@ -266,7 +275,8 @@ func (m *Mirror) compareNodes(s *live.Snapshot) error {
 	for k, up := range here { // a node that is not there any more is down
 		switch {
 		case up && m.down[k]:
-			m.changes = append(m.changes, change{kind: sim.NodeRecover, node: k}) // at once, as jobs may have started there since
+			// at once, as jobs may have started there since
+			m.changes = append(m.changes, change{kind: sim.NodeRecover, node: k})
 		case !up && !m.down[k]:
 			m.changes = append(m.changes, change{at: now, kind: sim.NodeFail, node: k})
 		}
@@ -275,8 +285,8 @@ func (m *Mirror) compareNodes(s *live.Snapshot) error {
 	return nil
 }
 
-// compareJobs lists what has happened to jobs since the snapshot at before. Changes whose time nobody tells are at the time of the
-// current one, which is also the latest.
+// compareJobs lists what has happened to jobs since the snapshot at before. Changes whose time nobody tells are at the
+// time of the current one, which is also the latest.
 func (m *Mirror) compareJobs(s *live.Snapshot, before time.Time, from time.Duration) {
 	for _, j := range m.jobs {
 		j.seen = false
@@ -434,8 +444,8 @@ func (m *Mirror) leave(j *job) {
 	j.held = nil
 }
 
-// seat chooses the GPUs of the job that change i starts. If others hold them that end later in this snapshot, nobody has told when, and
-// they end now.
+// seat chooses the GPUs of the job that change i starts. If others hold them that end later in this snapshot, nobody
+// has told when, and they end now.
 func (m *Mirror) seat(i int) error {
 	c := &m.changes[i]
 	for _, p := range c.told.Places {
@@ -452,7 +462,8 @@ func (m *Mirror) seat(i int) error {
 			}
 		}
 		if free := m.room(node); free < p.GPUs {
-			return fmt.Errorf("job %s runs on %d GPUs of node %s, which has %d that no other job holds", c.job.id, p.GPUs, p.Node, free)
+			return fmt.Errorf("job %s runs on %d GPUs of node %s, which has %d that no other job holds", c.job.id, p.GPUs,
+				p.Node, free)
 		}
 		m.take(c.job, node, &p)
 	}

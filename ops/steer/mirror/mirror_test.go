@@ -39,10 +39,12 @@ func newSite(t *testing.T, r *rand.Rand) *site {
 	t.Helper()
 	x := &site{index: r.IntN(2) == 0, tells: r.IntN(2) == 0}
 	for i := range 6 {
-		x.nodes = append(x.nodes, live.Node{Name: fmt.Sprint("node", i), Rack: fmt.Sprint("rack", i%2), GPUType: "a", GPUs: 2 + 2*(i%2)})
+		x.nodes = append(x.nodes,
+			live.Node{Name: fmt.Sprint("node", i), Rack: fmt.Sprint("rack", i%2), GPUType: "a", GPUs: 2 + 2*(i%2)})
 	}
 	x.nodes = append(x.nodes, live.Node{Name: "login"})
-	s, err := sim.New(sim.Config{Comm: "none", Failures: sim.Failures{MTBF: 5 * time.Hour, MTTR: 30 * time.Minute}}, mirror.LayoutOf(&live.Snapshot{Nodes: x.nodes}).Spec)
+	s, err := sim.New(sim.Config{Comm: "none", Failures: sim.Failures{MTBF: 5 * time.Hour, MTTR: 30 * time.Minute}},
+		mirror.LayoutOf(&live.Snapshot{Nodes: x.nodes}).Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,9 @@ func newSite(t *testing.T, r *rand.Rand) *site {
 	at := time.Duration(0)
 	for i := range 150 {
 		at += time.Duration(r.IntN(400)) * time.Second
-		jobs = append(jobs, traces.Job{ID: fmt.Sprintf("%03d", i), User: fmt.Sprint("u", r.IntN(4)), Submit: at, Work: time.Duration(1+r.IntN(5000)) * time.Second, GPUs: 1 + r.IntN(6), GPUMilli: 1000})
+		jobs = append(jobs,
+			traces.Job{ID: fmt.Sprintf("%03d", i), User: fmt.Sprint("u", r.IntN(4)), Submit: at,
+				Work: time.Duration(1+r.IntN(5000)) * time.Second, GPUs: 1 + r.IntN(6), GPUMilli: 1000})
 	}
 	if err := s.Reset(&traces.Slice{Jobs: jobs}); err != nil {
 		t.Fatal(err)
@@ -119,7 +123,9 @@ func (x *site) snapshot(now time.Duration) *live.Snapshot {
 			s.Jobs = append(s.Jobs, k)
 		}
 	}
-	s.Jobs = append(s.Jobs, live.Job{Job: traces.Job{ID: "~blocked", GPUs: 1}, Submit: epoch, Blocked: "it depends on another"}, live.Job{Job: traces.Job{ID: "~cores"}, Submit: epoch})
+	s.Jobs = append(s.Jobs,
+		live.Job{Job: traces.Job{ID: "~blocked", GPUs: 1}, Submit: epoch, Blocked: "it depends on another"},
+		live.Job{Job: traces.Job{ID: "~cores"}, Submit: epoch})
 	if x.tells {
 		for i := range x.ended {
 			if x.ended[i].End.After(s.At.Add(-time.Hour)) {
@@ -185,8 +191,8 @@ func shown(v *sim.View, l mirror.Layout, clock func(time.Duration) time.Time) st
 	return strings.Join(lines, "\n")
 }
 
-// Snapshots at any moments, of a cluster whose scheduler stops jobs and whose nodes fail, whether it tells of GPUs and of what has
-// ended or not, give facts that lead to the cluster as it is.
+// Snapshots at any moments, of a cluster whose scheduler stops jobs and whose nodes fail, whether it tells of GPUs and
+// of what has ended or not, give facts that lead to the cluster as it is.
 func TestSnapshotsBecomeFacts(t *testing.T) {
 	for k := range 12 {
 		r := rand.New(rand.NewPCG(testseed.Or(71)+uint64(k), 71))
@@ -271,7 +277,8 @@ func hand(at time.Duration, jobs ...live.Job) *live.Snapshot {
 }
 
 func runs(id string, start time.Duration, node string, gpus int) live.Job {
-	return live.Job{Job: traces.Job{ID: id, GPUs: gpus}, State: live.Running, Submit: epoch, Start: epoch.Add(start), Places: []live.Place{{Node: node, GPUs: gpus}}}
+	return live.Job{Job: traces.Job{ID: id, GPUs: gpus}, State: live.Running, Submit: epoch, Start: epoch.Add(start),
+		Places: []live.Place{{Node: node, GPUs: gpus}}}
 }
 
 func waits(id string, gpus int) live.Job {
@@ -301,8 +308,10 @@ func TestFactsByHand(t *testing.T) {
 	}{
 		{first, "0s submit of job 1 []; 0s submit of job 2 []; 1s start of job 1 [0 1 2 3]; "},
 		// 2 has its GPUs only if 1 has left them, which nobody has told.
-		{drained, "1m40s fail of job 1 []; 1m40s start of job 2 [0 1]; 2m30s start of job 1 [4 5 6 7]; 3m0s node-fail of node 0 []; "},
-		{hand(4*time.Minute, waits("2", 3), waits("3", 1)), "3m0s finish of job 2 []; 3m0s node-recover of node 0 []; 3m0s submit of job 2 []; 3m0s submit of job 3 []; 4m0s finish of job 1 []; "},
+		{drained,
+			"1m40s fail of job 1 []; 1m40s start of job 2 [0 1]; 2m30s start of job 1 [4 5 6 7]; 3m0s node-fail of node 0 []; "},
+		{hand(4*time.Minute, waits("2", 3), waits("3", 1)),
+			"3m0s finish of job 2 []; 3m0s node-recover of node 0 []; 3m0s submit of job 2 []; 3m0s submit of job 3 []; 4m0s finish of job 1 []; "},
 		{hand(5 * time.Minute), "5m0s drop of job 2 []; 5m0s drop of job 3 []; "},
 	} {
 		facts, err := m.Read(x.s)
@@ -315,7 +324,8 @@ func TestFactsByHand(t *testing.T) {
 	}
 }
 
-// After a contradiction the environment follows anew from what the cluster says; a cluster with other nodes is another one.
+// After a contradiction the environment follows anew from what the cluster says; a cluster with other nodes is another
+// one.
 func TestContradictions(t *testing.T) {
 	first := hand(time.Minute, runs("1", time.Second, "a", 4))
 	layout := mirror.LayoutOf(first)
@@ -328,7 +338,8 @@ func TestContradictions(t *testing.T) {
 		t.Fatal(why, err)
 	}
 	earlier := hand(30*time.Second, runs("1", time.Second, "a", 4), waits("2", 1))
-	if why, err := m.Show(e, sched.Following{}, earlier); why == nil || err != nil || !strings.Contains(why.Error(), "comes after") {
+	if why, err := m.Show(e, sched.Following{}, earlier); why == nil || err != nil ||
+		!strings.Contains(why.Error(), "comes after") {
 		t.Fatal(why, err)
 	}
 	if v := e.View(); len(v.Running()) != 1 || len(v.Waiting()) != 1 {
@@ -340,7 +351,8 @@ func TestContradictions(t *testing.T) {
 		t.Fatal(err)
 	}
 	crowded := hand(3*time.Minute, runs("1", time.Second, "a", 4), runs("2", time.Second, "a", 4))
-	if _, err := m.Show(e, sched.Following{}, crowded); err == nil || !strings.Contains(err.Error(), "no other job holds") {
+	if _, err := m.Show(e, sched.Following{}, crowded); err == nil ||
+		!strings.Contains(err.Error(), "no other job holds") {
 		t.Fatal(err)
 	}
 }

@@ -31,8 +31,8 @@ type Agreement struct {
 	Looked Share `json:"at_last_look"`
 	// Nodes are those of Looked that it would have made on the same nodes.
 	Nodes Share `json:"same_nodes"`
-	// Again are the starts that the policy makes too when it is asked again at the moment of the start, with what had ended and come
-	// until then, and AgainNodes those of them on the same nodes. They are missing if it was not.
+	// Again are the starts that the policy makes too when it is asked again at the moment of the start, with what had
+	// ended and come until then, and AgainNodes those of them on the same nodes. They are missing if it was not.
 	Again      *Share `json:"asked_again,omitempty"`
 	AgainNodes *Share `json:"asked_again_same_nodes,omitempty"`
 	Asked      int    `json:"asked_again_moments,omitempty"`
@@ -56,7 +56,8 @@ type Block struct {
 	N, Of int
 }
 
-// blockOf returns how long the blocks are that are drawn for intervals, and how many there are: hours or days, and less in a short log.
+// blockOf returns how long the blocks are that are drawn for intervals, and how many there are: hours or days, and less
+// in a short log.
 func blockOf(d time.Duration) (each time.Duration, n int) {
 	each = 24 * time.Hour
 	for _, shorter := range []time.Duration{4 * time.Hour, time.Hour, 10 * time.Minute, time.Minute} {
@@ -223,7 +224,8 @@ func (r *replay) askAgain(ctx context.Context, p *steer.Policy, a *Agreement, mo
 		return err
 	}
 	machine := p.Env.View().Cluster()
-	f := &fed{r: r, env: p.Env, books: newBooks(r.layout, r.log.Nodes, machine.GPUs()), runs: map[*Job]bool{}, left: map[int]bool{}}
+	f := &fed{r: r, env: p.Env, books: newBooks(r.layout, r.log.Nodes, machine.GPUs()), runs: map[*Job]bool{},
+		left: map[int]bool{}}
 	each, blocks := blockOf(r.log.To.Sub(r.log.From))
 	n, of, same, sameOf := make([]int, blocks), make([]int, blocks), make([]int, blocks), make([]int, blocks)
 	asked, mean, point := 0, 0, -1

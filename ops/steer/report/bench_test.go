@@ -16,8 +16,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// written writes the log of a cluster of 512 GPUs on which n jobs came and were started first come, first served, with a look every
-// minute.
+// written writes the log of a cluster of 512 GPUs on which n jobs came and were started first come, first served, with
+// a look every minute.
 func written(tb testing.TB, n int) (file string, bytes int64) {
 	tb.Helper()
 	src := rand.New(rand.NewPCG(3, 3))
@@ -31,7 +31,9 @@ func written(tb testing.TB, n int) (file string, bytes int64) {
 		at += time.Duration(src.ExpFloat64() * 17e9)
 		work := time.Duration(60+src.IntN(60)*src.IntN(60)) * time.Second
 		l.Jobs = append(l.Jobs, &Job{
-			ID: fmt.Sprint(i), User: fmt.Sprint("u", src.IntN(50)), GPUs: 1 << src.IntN(5), Limit: 2 * work, Submit: livetest.Epoch.Add(at), Start: livetest.Epoch.Add(at),
+			ID: fmt.Sprint(i), User: fmt.Sprint("u",
+				src.IntN(50)), GPUs: 1 << src.IntN(5), Limit: 2 * work, Submit: livetest.Epoch.Add(at),
+			Start: livetest.Epoch.Add(at),
 			Again: livetest.Epoch, End: livetest.Epoch.Add(work),
 		})
 	}
@@ -114,7 +116,9 @@ func TestMemoryFollowsJobs(t *testing.T) {
 	w := bufio.NewWriter(f)
 	for i := range 30_000 {
 		at := livetest.Epoch.Add(1000*time.Hour + time.Duration(i)*time.Minute).Format(time.RFC3339)
-		if _, err := fmt.Fprintf(w, `{"at":%q,"observed":%q,"cluster":"large","policy":"sjf+skip","mode":"shadow","digest":"x","waiting":0,"running":0,"free_gpus":512,"took_s":0.01}`+"\n", at, at); err != nil {
+		if _,
+			err := fmt.Fprintf(w,
+			`{"at":%q,"observed":%q,"cluster":"large","policy":"sjf+skip","mode":"shadow","digest":"x","waiting":0,"running":0,"free_gpus":512,"took_s":0.01}`+"\n", at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,7 +151,9 @@ func BenchmarkBuild(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := Build(b.Context(), l, Options{Choice: choice("sjf+skip", "history"), Estimates: sim.MustEstimates("history"), Limit: time.Hour, Asks: 5000})
+		r, err := Build(b.Context(), l,
+			Options{Choice: choice("sjf+skip", "history"), Estimates: sim.MustEstimates("history"), Limit: time.Hour,
+				Asks: 5000})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -78,8 +78,8 @@ type line struct {
 	Jobs []steer.JobLine `json:"jobs"`
 }
 
-// Read reads logs of one cluster, each with the older files FILE.1, FILE.2 and so on that it has. They may be given in any order.
-// Of a log of which nothing can be said it returns why.
+// Read reads logs of one cluster, each with the older files FILE.1, FILE.2 and so on that it has. They may be given in
+// any order. Of a log of which nothing can be said it returns why.
 func Read(ctx context.Context, files []string) (*Log, error) {
 	l := &Log{byID: map[string]*Job{}, inside: map[string]*Job{}, names: map[string]string{}}
 	type part struct {
@@ -212,7 +212,8 @@ func (l *Log) merge(x *steer.JobLine, at time.Time) *Job {
 	j := l.byID[x.ID]
 	if j == nil {
 		j = &Job{
-			ID: x.ID, User: l.one(x.User), VC: l.one(x.VC), GPUs: x.GPUs, Types: x.Types, Limit: time.Duration(x.Limit * float64(time.Second)),
+			ID: x.ID, User: l.one(x.User), VC: l.one(x.VC), GPUs: x.GPUs, Types: x.Types,
+			Limit:  time.Duration(x.Limit * float64(time.Second)),
 			Submit: x.Submit, first: at, blocked: x.Blocked != "",
 		}
 		if j.Submit.IsZero() {
@@ -246,7 +247,8 @@ func (l *Log) add(name string, x *line) error {
 	case l.Looks == 0:
 		l.From, l.Cluster = at, x.Cluster
 	case x.Cluster != l.Cluster:
-		return fault.Mistakef("%s tells of cluster %q, and what comes before of %q: want the logs of one cluster", name, x.Cluster, l.Cluster)
+		return fault.Mistakef("%s tells of cluster %q, and what comes before of %q: want the logs of one cluster", name,
+			x.Cluster, l.Cluster)
 	}
 	if at.Before(l.To) {
 		at = l.To // the clock was set back
@@ -459,7 +461,9 @@ func (l *Log) check() error {
 		return fault.Mistakef("%s tells of no job that has started, in %s and %s: let steer look for longer",
 			name, plain.Count(l.Looks, "look", "looks"), fmt.Sprint(l.To.Sub(l.From).Round(time.Second)))
 	case ended == 0:
-		return fault.Mistakef("%s tells of no job that has ended, so that no run time is known and nothing can be replayed: let steer look for longer", name)
+		return fault.Mistakef(
+			"%s tells of no job that has ended, so that no run time is known and nothing can be replayed: let steer look for "+
+				"longer", name)
 	}
 	return nil
 }

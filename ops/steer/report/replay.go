@@ -55,8 +55,8 @@ func layoutOf(l *Log) mirror.Layout {
 	return mirror.LayoutOf(s)
 }
 
-// newReplay makes the workload. limit stands for the time limits of jobs without; history is in order of submit, and its last job
-// ended at the first look.
+// newReplay makes the workload. limit stands for the time limits of jobs without; history is in order of submit, and
+// its last job ended at the first look.
 func newReplay(l *Log, limit time.Duration, history []traces.Job) (*replay, error) {
 	r := &replay{log: l, layout: layoutOf(l), history: history, zero: l.From}
 	machine, err := cluster.New(r.layout.Spec)
@@ -215,8 +215,8 @@ func (b *books) leave(j *Job) {
 	delete(b.held, j)
 }
 
-// guess guesses run times that the log does not tell: the median of those that ended after a longer time, of the same user if there
-// are some.
+// guess guesses run times that the log does not tell: the median of those that ended after a longer time, of the same
+// user if there are some.
 type guess struct {
 	all  []float64
 	user map[string][]float64
@@ -265,7 +265,8 @@ type schedule struct {
 }
 
 // play simulates what sch would have done from the first look on. est are what the simulator's predictor serves.
-func (r *replay) play(ctx context.Context, sch sim.Scheduler, est sim.Estimates, watch ...sim.Observer) (*schedule, error) {
+func (r *replay) play(ctx context.Context, sch sim.Scheduler, est sim.Estimates,
+	watch ...sim.Observer) (*schedule, error) {
 	cfg := sim.DefaultConfig()
 	if est.Causal() {
 		var err error
@@ -360,8 +361,8 @@ func (f *fromLook) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	return f.inner.Decide(v, &f.point, d)
 }
 
-// rule returns the scheduler of a rule. One that back-fills may begin at the first look, too: until then it has expected the running
-// jobs to end when their limits, or forecasts, say so.
+// rule returns the scheduler of a rule. One that back-fills may begin at the first look, too: until then it has
+// expected the running jobs to end when their limits, or forecasts, say so.
 func rule(name, placement string, known sim.Estimates) (sim.Scheduler, error) {
 	if name == timelyName {
 		p, err := cluster.NewPlacement(placement)
@@ -379,7 +380,8 @@ func rule(name, placement string, known sim.Estimates) (sim.Scheduler, error) {
 	return s, nil
 }
 
-// steered is a policy as steer opens it: it follows the simulation as if that were the cluster, and its starts are carried out.
+// steered is a policy as steer opens it: it follows the simulation as if that were the cluster, and its starts are
+// carried out.
 type steered struct {
 	ctx    context.Context
 	r      *replay

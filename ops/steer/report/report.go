@@ -120,7 +120,8 @@ type Row struct {
 	Unstarted int         `json:"never_started,omitempty"`
 }
 
-// candidates are the models of the incumbent that are tried, the simplest first. What they know of run times are time limits.
+// candidates are the models of the incumbent that are tried, the simplest first. What they know of run times are time
+// limits.
 var candidates = []struct{ name, text string }{
 	{"fifo+strict", "first come, first served"},
 	{"fifo+strict+easy", "first come; what does not delay the first in line overtakes (easy)"},
@@ -138,7 +139,8 @@ var candidates = []struct{ name, text string }{
 	{"lcfs+skip", "last come, first served"},
 }
 
-// mostReserved is how many jobs a log may have for conservative back-filling to be tried: it makes a reservation for every waiting job.
+// mostReserved is how many jobs a log may have for conservative back-filling to be tried: it makes a reservation for
+// every waiting job.
 const mostReserved = 5000
 
 // Build makes the report of a log.
@@ -151,9 +153,11 @@ func Build(ctx context.Context, l *Log, opt Options) (*Report, error) {
 		return nil, err
 	}
 	out := &Report{
-		Files: l.Files, Cluster: l.Cluster, Nodes: len(l.Nodes), GPUs: l.GPUs(), From: l.From, To: l.To, Looks: l.Looks, Runs: l.Runs,
+		Files: l.Files, Cluster: l.Cluster, Nodes: len(l.Nodes), GPUs: l.GPUs(), From: l.From, To: l.To, Looks: l.Looks,
+		Runs:  l.Runs,
 		InLog: l.Policies, Modes: l.Modes, Jobs: len(l.Jobs), Replayed: len(r.jobs), Agreement: logged(l), log: l,
-		Censored: Censored{Running: r.running, Waiting: r.waiting, Withdrawn: r.withdrawn, Blocked: r.blocked, Large: r.large, Before: len(r.forced)},
+		Censored: Censored{Running: r.running, Waiting: r.waiting, Withdrawn: r.withdrawn, Blocked: r.blocked, Large: r.large,
+			Before: len(r.forced)},
 	}
 	base := config.For(jobselect.ID)
 	if opt.Choice != nil && opt.Choice.Model == nil {
@@ -258,7 +262,9 @@ func (b *builder) incumbent() error {
 		}
 	}
 	if len(early) == 0 || len(b.late) == 0 {
-		return fault.Mistakef("all jobs of %s arrived in one half of it, and a model of the cluster that is chosen on one half is judged on the other: let steer look for longer", r.log.Files[len(r.log.Files)-1])
+		return fault.Mistakef(
+			"all jobs of %s arrived in one half of it, and a model of the cluster that is chosen on one half is judged on the "+
+				"other: let steer look for longer", r.log.Files[len(r.log.Files)-1])
 	}
 	for _, c := range candidates {
 		if policyname.Of(c.name).Backfill == "conservative" && len(r.jobs) > mostReserved {
@@ -269,16 +275,19 @@ func (b *builder) incumbent() error {
 			return err
 		}
 		w := r.waits(s)
-		x := Candidate{Name: c.name, Error: apart(w, b.real, early), Mean: meanOf(w, early), Second: apart(w, b.real, b.late), text: c.text}
+		x := Candidate{Name: c.name, Error: apart(w, b.real, early), Mean: meanOf(w, early), Second: apart(w, b.real, b.late),
+			text: c.text}
 		out.Candidates = append(out.Candidates, x)
-		if k := slices.IndexFunc(out.Candidates, func(o Candidate) bool { return o.Name == out.Incumbent }); k < 0 || x.Error < out.Candidates[k].Error {
+		if k := slices.IndexFunc(out.Candidates, func(o Candidate) bool { return o.Name == out.Incumbent }); k < 0 ||
+			x.Error < out.Candidates[k].Error {
 			out.Incumbent, b.model, b.best = c.name, w, s
 		}
 	}
 	slices.SortStableFunc(out.Candidates, func(x, y Candidate) int { return cmp.Compare(x.Error, y.Error) })
 	b.early = len(early)
 	for i := range out.Candidates {
-		if x := &out.Candidates[i]; x.Name != timelyName && policyname.Of(x.Name).Backfill != "conservative" { // they exist in replays, or remember
+		// they exist in replays, or remember
+		if x := &out.Candidates[i]; x.Name != timelyName && policyname.Of(x.Name).Backfill != "conservative" {
 			out.Twin = x.Name
 			break
 		}
@@ -382,7 +391,8 @@ func (b *builder) calibrate() {
 func (b *builder) row(name, role, knows string, s *schedule) Row {
 	w := b.r.waits(s)
 	v := b.sorted(w)
-	x := Row{Name: name, Role: role, Knows: knows, Mean: meanOf(w, b.late), P50: statistic.Quantile(v, 0.5), P90: statistic.Quantile(v, 0.9)}
+	x := Row{Name: name, Role: role, Knows: knows, Mean: meanOf(w, b.late), P50: statistic.Quantile(v, 0.5),
+		P90: statistic.Quantile(v, 0.9)}
 	for _, i := range b.late {
 		if role != "cluster" && s.starts[i] < 0 {
 			x.Unstarted++
@@ -510,7 +520,8 @@ func (b *builder) policy() error {
 	return nil
 }
 
-// margin is how far a gain must go to be believed, in per cent: the farther end of the interval of the calibration's error.
+// margin is how far a gain must go to be believed, in per cent: the farther end of the interval of the calibration's
+// error.
 func (c *Calibration) margin() float64 {
 	if c.Percent == nil {
 		return math.Inf(1)
@@ -528,7 +539,8 @@ const fewJobs = 50
 func (r *Report) believe() string {
 	c := &r.Calibration
 	if c.Percent == nil || c.Real < 1 {
-		return "Hardly any job of the second half waited: no policy could have done better, and how well the model waits cannot be said."
+		return "Hardly any job of the second half waited: no policy could have done better, and how well the model waits " +
+			"cannot be said."
 	}
 	least := c.margin()
 	text := ""
@@ -541,13 +553,18 @@ func (r *Report) believe() string {
 		text = fmt.Sprintf("The model of the cluster waits %.0f %% more than the cluster did", x)
 	}
 	if c.CI95 == nil {
-		text += fmt.Sprintf(", on %s in %s of time. That is too little for an interval, so no gain of the policy is to be believed yet: let steer look for longer.",
+		text += fmt.Sprintf(
+			", on %s in %s of time. That is too little for an interval, so no gain of the policy is to be believed yet: let "+
+				"steer look for longer.",
 			plain.Count(c.N, "job", "jobs"), plain.Count(c.Blocks, "block", "blocks"))
 	} else {
-		text += fmt.Sprintf(" (95 %%: %+.1f to %+.1f %%; %s): a gain of the policy below %.0f %% is not to be believed.", c.CI95[0], c.CI95[1], plain.Count(c.N, "job", "jobs"), max(1, math.Ceil(least)))
+		text += fmt.Sprintf(" (95 %%: %+.1f to %+.1f %%; %s): a gain of the policy below %.0f %% is not to be believed.",
+			c.CI95[0], c.CI95[1], plain.Count(c.N, "job", "jobs"), max(1, math.Ceil(least)))
 	}
 	if c.Corr != nil && *c.Corr < 0.8 {
-		text += fmt.Sprintf(" Waits of single jobs are told badly (correlation %.2f): the cluster decides by something that the model does not know.", *c.Corr)
+		text += fmt.Sprintf(
+			" Waits of single jobs are told badly (correlation %.2f): the cluster decides by something that the model does "+
+				"not know.", *c.Corr)
 	}
 	if c.CI95 != nil && c.N < fewJobs {
 		text += fmt.Sprintf(" The second half has %s only, so that intervals say little.", plain.Count(c.N, "job", "jobs"))
@@ -567,9 +584,12 @@ func (r *Report) believe() string {
 	case -p < least:
 		text += fmt.Sprintf(" The gain of %s is %.0f %%, which is less: it is not to be believed.", r.Rows[i].Name, -p)
 	case ci[1] >= 0:
-		text += fmt.Sprintf(" The gain of %s is %.0f %%, which is more, but over other hours or days it could be none (%+.0f to %+.0f %%).", r.Rows[i].Name, -p, ci[0], ci[1])
+		text += fmt.Sprintf(
+			" The gain of %s is %.0f %%, which is more, but over other hours or days it could be none (%+.0f to %+.0f %%).",
+			r.Rows[i].Name, -p, ci[0], ci[1])
 	default:
-		text += fmt.Sprintf(" The gain of %s is %.0f %% (%+.0f to %+.0f %%), which is more.", r.Rows[i].Name, -p, ci[0], ci[1])
+		text += fmt.Sprintf(" The gain of %s is %.0f %% (%+.0f to %+.0f %%), which is more.", r.Rows[i].Name, -p, ci[0],
+			ci[1])
 	}
 	return text
 }
@@ -582,18 +602,22 @@ func (b *builder) notes() {
 	if out.Policy == "" {
 		note("no policy is asked or replayed: %s", b.opt.Why)
 	} else if !slices.Contains(l.Policies, out.Policy) {
-		note("the log's own lines are of %s; what is at the last look is said of it, everything else of %s", strings.Join(l.Policies, ", "), out.Policy)
+		note("the log's own lines are of %s; what is at the last look is said of it, everything else of %s",
+			strings.Join(l.Policies, ", "), out.Policy)
 	} else if len(l.Policies) > 1 {
-		note("the log is of several policies (%s); what is at the last look is said of all of them", strings.Join(l.Policies, ", "))
+		note("the log is of several policies (%s); what is at the last look is said of all of them",
+			strings.Join(l.Policies, ", "))
 	}
 	if slices.ContainsFunc(l.Modes, func(m string) bool { return m != steer.Shadow }) {
-		note("steer did not only look (modes %s): what happened is in part the policy's own doing, which flatters agreement, and the model is one of both", strings.Join(l.Modes, ", "))
+		note("steer did not only look (modes %s): what happened is in part the policy's own doing, which flatters "+
+			"agreement, and the model is one of both", strings.Join(l.Modes, ", "))
 	}
 	if n := l.Cut; n > 0 {
 		note("%s no JSON, as the last one before a crash, and left out", plain.Count(n, "line is", "lines are"))
 	}
 	if l.Lost > 0 {
-		note("steer could not write %s because the disk was slow; jobs are known from later ones where those tell", plain.Count(int(l.Lost), "line", "lines"))
+		note("steer could not write %s because the disk was slow; jobs are known from later ones where those tell",
+			plain.Count(int(l.Lost), "line", "lines"))
 	}
 	if l.Unseen > 0 {
 		note("of %s nobody told when; the next look stands for it", plain.Count(l.Unseen, "end", "ends"))
@@ -605,20 +629,26 @@ func (b *builder) notes() {
 		}
 	}
 	if restarts > 0 {
-		note("%s more than once; in replays they run once, as long as the last time", plain.Count(restarts, "job has started", "jobs have started"))
+		note("%s more than once; in replays they run once, as long as the last time",
+			plain.Count(restarts, "job has started", "jobs have started"))
 	}
 	if l.Changed > 0 || l.Down > 0.001 {
 		note("nodes were down for %.1f %% of the GPU time; in replays they are always up", 100*l.Down)
 	}
 	if n := out.Censored.Withdrawn + out.Censored.Blocked + out.Censored.Large; n > 0 {
-		note("left out of replays: %d withdrawn before they started, %d blocked to the end, %d that fit no node set", out.Censored.Withdrawn, out.Censored.Blocked, out.Censored.Large)
+		note("left out of replays: %d withdrawn before they started, %d blocked to the end, %d that fit no node set",
+			out.Censored.Withdrawn, out.Censored.Blocked, out.Censored.Large)
 	}
 	if r.elsewhere > 0 {
-		note("%s at the first look where the log cannot place them, and were put elsewhere", plain.Count(r.elsewhere, "job ran", "jobs ran"))
+		note("%s at the first look where the log cannot place them, and were put elsewhere",
+			plain.Count(r.elsewhere, "job ran", "jobs ran"))
 	}
-	note("waits are counted from the first look to the last one: a job that had not started by then has waited until then, in the log and in replays alike. Run times of %s that still ran and of %d that still waited are guessed from jobs of the same user that took longer",
+	note("waits are counted from the first look to the last one: a job that had not started by then has waited until "+
+		"then, in the log and in replays alike. Run times of %s that still ran and of %d that still waited are guessed "+
+		"from jobs of the same user that took longer",
 		plain.Count(out.Censored.Running, "job", "jobs"), out.Censored.Waiting)
-	note("replays start jobs at once, on any node; partitions, nodes that owners ask for, licences, fair-share and limits of accounts are not in the log")
+	note("replays start jobs at once, on any node; partitions, nodes that owners ask for, licences, fair-share and " +
+		"limits of accounts are not in the log")
 	for i := range out.Rows {
 		if x := &out.Rows[i]; x.Unstarted > 0 {
 			note("%s never starts %s of the second half", x.Name, plain.Count(x.Unstarted, "job", "jobs"))

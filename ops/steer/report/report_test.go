@@ -34,8 +34,8 @@ func choice(name, estimates string) *steer.Choice {
 	return &steer.Choice{Policy: name, Config: cfg, Budget: rollout.Budget{Rollouts: 8}}
 }
 
-// fill submits n jobs to c, of which about nine tenths of its 16 GPUs are busy. Their limits are a little more than their run times;
-// 0 = they have none. ranked gives them priorities that nobody else knows.
+// fill submits n jobs to c, of which about nine tenths of its 16 GPUs are busy. Their limits are a little more than
+// their run times; 0 = they have none. ranked gives them priorities that nobody else knows.
 func fill(c *livetest.Cluster, n int, limit float64, ranked bool) {
 	r := rand.New(rand.NewPCG(11, 11))
 	at := time.Duration(0)
@@ -43,7 +43,9 @@ func fill(c *livetest.Cluster, n int, limit float64, ranked bool) {
 		work := time.Duration(120+r.IntN(50)*r.IntN(50)) * time.Second
 		at += time.Duration(r.ExpFloat64()*185) * time.Second
 		j := traces.Job{
-			ID: fmt.Sprintf("%04d", i), User: fmt.Sprint("u", i%5), Submit: at, Work: work, Estimate: time.Duration(limit * float64(work)).Round(time.Second),
+			ID: fmt.Sprintf("%04d",
+				i), User: fmt.Sprint("u",
+				i%5), Submit: at, Work: work, Estimate: time.Duration(limit * float64(work)).Round(time.Second),
 			GPUs: 1 << r.IntN(4), GPUMilli: 1000,
 		}
 		if ranked {
@@ -61,7 +63,8 @@ func record(t testing.TB, c *livetest.Cluster, policy, estimates string, minutes
 	return file
 }
 
-func recordTo(t testing.TB, c *livetest.Cluster, file, policy, estimates string, minutes int, each ...func(minute int)) {
+func recordTo(t testing.TB, c *livetest.Cluster, file, policy, estimates string, minutes int,
+	each ...func(minute int)) {
 	t.Helper()
 	minute := 0
 	cfg := steer.DefaultConfig()
@@ -98,7 +101,9 @@ func build(t testing.TB, policy, estimates string, logs ...string) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Build(t.Context(), l, Options{Choice: choice(policy, estimates), Estimates: sim.MustEstimates(estimates), Limit: 24 * time.Hour, Asks: 5000})
+	r, err := Build(t.Context(), l,
+		Options{Choice: choice(policy, estimates), Estimates: sim.MustEstimates(estimates), Limit: 24 * time.Hour,
+			Asks: 5000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +119,8 @@ func text(t *testing.T, r *Report) string {
 	return b.String()
 }
 
-// A cluster that starts jobs in order of their arrival, and back-fills by their limits, is found out, and its model waits as it did.
+// A cluster that starts jobs in order of their arrival, and back-fills by their limits, is found out, and its model
+// waits as it did.
 func TestFindsBackfilling(t *testing.T) {
 	c := livetest.New(livetest.Machines(2, 8)...)
 	fill(c, 300, 1.25, false)
@@ -122,7 +128,8 @@ func TestFindsBackfilling(t *testing.T) {
 	r := build(t, "sjf+skip", "trace", record(t, c, "sjf+skip", "trace", 1200))
 	t.Log("\n" + text(t, r))
 	cal := &r.Calibration
-	if r.Incumbent != timelyName || cal.Percent == nil || math.Abs(*cal.Percent) > 0.5 || cal.Near < 0.99 || *cal.Corr < 0.999 {
+	if r.Incumbent != timelyName || cal.Percent == nil || math.Abs(*cal.Percent) > 0.5 || cal.Near < 0.99 ||
+		*cal.Corr < 0.999 {
 		t.Errorf("%s: %+v", r.Incumbent, cal)
 	}
 	var b bytes.Buffer
@@ -134,8 +141,8 @@ func TestFindsBackfilling(t *testing.T) {
 	}
 }
 
-// Without limits nothing is back-filled, so first come, first served is what the cluster does: as a policy it agrees at every start,
-// and the replay is what happened.
+// Without limits nothing is back-filled, so first come, first served is what the cluster does: as a policy it agrees at
+// every start, and the replay is what happened.
 func TestAPolicyThatIsTheIncumbent(t *testing.T) {
 	c := livetest.New(livetest.Machines(2, 8)...)
 	fill(c, 250, 0, false)
@@ -150,7 +157,8 @@ func TestAPolicyThatIsTheIncumbent(t *testing.T) {
 	if a.Looked.Of != a.Starts-a.Unasked || a.Looked.N > a.Again.N {
 		t.Errorf("%+v", a)
 	}
-	if p := r.Calibration.Percent; r.Incumbent != "fifo+strict" || p == nil || math.Abs(*p) > 0.5 || r.Calibration.Near < 0.99 {
+	if p := r.Calibration.Percent; r.Incumbent != "fifo+strict" || p == nil || math.Abs(*p) > 0.5 ||
+		r.Calibration.Near < 0.99 {
 		t.Errorf("%s: %+v", r.Incumbent, r.Calibration)
 	}
 	i := slices.IndexFunc(r.Rows, func(x Row) bool { return x.Role == "policy" })
@@ -166,7 +174,8 @@ func TestUnknownIncumbent(t *testing.T) {
 	c.Advance(20 * time.Minute)
 	r := build(t, "sjf+skip", "trace", record(t, c, "sjf+skip", "trace", 1200))
 	t.Log("\n" + text(t, r))
-	if cal := &r.Calibration; cal.Near > 0.8 || *cal.Corr > 0.8 || !strings.Contains(r.Belief, "Waits of single jobs are told badly") {
+	if cal := &r.Calibration; cal.Near > 0.8 || *cal.Corr > 0.8 ||
+		!strings.Contains(r.Belief, "Waits of single jobs are told badly") {
 		t.Errorf("%+v: %s", cal, r.Belief)
 	}
 }
@@ -181,7 +190,8 @@ func TestSteeredIsPlain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, estimates := range []string{"trace", "history"} {
-		history := []traces.Job{{ID: "h", User: "u1", GPUs: 1, Work: 40 * time.Minute}, {ID: "i", User: "u2", GPUs: 1, Submit: time.Minute, Work: time.Minute}}
+		history := []traces.Job{{ID: "h", User: "u1", GPUs: 1, Work: 40 * time.Minute},
+			{ID: "i", User: "u2", GPUs: 1, Submit: time.Minute, Work: time.Minute}}
 		r, err := newReplay(l, 24*time.Hour, history)
 		if err != nil {
 			t.Fatal(err)
@@ -268,7 +278,8 @@ func TestReadsWhatIsLeft(t *testing.T) {
 	if unseen != l.Unseen || unseen > 12 {
 		t.Errorf("%d ends are not those of the cluster, %d are said to be unseen", unseen, l.Unseen)
 	}
-	if r := build(t, "sjf+skip", "history", file); r.Calibration.N < 20 || !strings.Contains(text(t, r), "nobody told when") {
+	if r := build(t, "sjf+skip", "history", file); r.Calibration.N < 20 ||
+		!strings.Contains(text(t, r), "nobody told when") {
 		t.Errorf("%+v", r.Calibration)
 	}
 }
@@ -298,7 +309,8 @@ func TestBlockedAndDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(l.Jobs, func(j *Job) bool { return j.ID == "d" })
-	if d := l.Jobs[i]; d.blocked || d.Submit.Sub(livetest.Epoch) != 10*time.Minute || d.Start.Sub(livetest.Epoch) != 30*time.Minute {
+	if d := l.Jobs[i]; d.blocked || d.Submit.Sub(livetest.Epoch) != 10*time.Minute ||
+		d.Start.Sub(livetest.Epoch) != 30*time.Minute {
 		t.Errorf("%+v", d)
 	}
 	if want := 15.0 / 149 / 2; math.Abs(l.Down-want) > 0.01 || l.Changed != 2 {
@@ -309,11 +321,13 @@ func TestBlockedAndDown(t *testing.T) {
 	}
 }
 
-// A log of a few minutes has figures and no intervals, and says that no gain is to be believed; all that gymctl twin can play is proposed.
+// A log of a few minutes has figures and no intervals, and says that no gain is to be believed; all that gymctl twin
+// can play is proposed.
 func TestTooLittleForIntervals(t *testing.T) {
 	c := livetest.New(livetest.Machines(2, 8)...)
 	for i := range 14 {
-		c.Submit(traces.Job{ID: fmt.Sprint(i), Submit: time.Duration(i) * 30 * time.Second, Work: 100 * time.Second, Estimate: time.Hour, GPUs: 8, GPUMilli: 1000})
+		c.Submit(traces.Job{ID: fmt.Sprint(i), Submit: time.Duration(i) * 30 * time.Second, Work: 100 * time.Second,
+			Estimate: time.Hour, GPUs: 8, GPUMilli: 1000})
 	}
 	r := build(t, "fifo+skip", "trace", record(t, c, "fifo+skip", "trace", 9))
 	a, cal := r.Agreement, &r.Calibration
@@ -328,7 +342,8 @@ func TestTooLittleForIntervals(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	}
-	if !strings.Contains(r.Belief, "no gain of the policy is to be believed yet") || strings.Contains(r.Belief, "The gain of") || r.Twin == "" || r.Twin == timelyName {
+	if !strings.Contains(r.Belief, "no gain of the policy is to be believed yet") ||
+		strings.Contains(r.Belief, "The gain of") || r.Twin == "" || r.Twin == timelyName {
 		t.Errorf("%q, %q", r.Belief, r.Twin)
 	}
 	if out := text(t, r); !strings.Contains(out, "--scheduler "+r.Twin) {
@@ -365,7 +380,8 @@ func TestBadLogs(t *testing.T) {
 		return file
 	}
 	at := func(minute int, cluster, more string) string {
-		return fmt.Sprintf(`{"at":"2026-01-05T08:%02d:00Z","observed":"2026-01-05T08:%02d:00Z","cluster":%q,"policy":"sjf","mode":"shadow","digest":"x","nodes":[{"name":"g0","gpus":8}]%s}`+"\n",
+		return fmt.Sprintf(
+			`{"at":"2026-01-05T08:%02d:00Z","observed":"2026-01-05T08:%02d:00Z","cluster":%q,"policy":"sjf","mode":"shadow","digest":"x","nodes":[{"name":"g0","gpus":8}]%s}`+"\n",
 			minute, minute, cluster, more)
 	}
 	job := `{"id":"a","gpus":1,"submit":"2026-01-05T08:00:00Z"`
@@ -383,7 +399,8 @@ func TestBadLogs(t *testing.T) {
 			t.Errorf("%.60q: %v, want %q", x.text, err, x.want)
 		}
 	}
-	if _, err := Read(t.Context(), []string{filepath.Join(dir, "none")}); err == nil || !strings.Contains(err.Error(), "none") {
+	if _, err := Read(t.Context(), []string{filepath.Join(dir, "none")}); err == nil ||
+		!strings.Contains(err.Error(), "none") {
 		t.Error(err)
 	}
 	a, b := put("first", at(0, "a", "")), put("second", at(1, "b", ""))
@@ -394,7 +411,8 @@ func TestBadLogs(t *testing.T) {
 		t.Error(err)
 	}
 	over := put("over", at(0, "a", "")+at(9, "a", ""))
-	if _, err := Read(t.Context(), []string{over, put("within", at(5, "a", ""))}); err == nil || !strings.Contains(err.Error(), "begins at") {
+	if _, err := Read(t.Context(), []string{over, put("within", at(5, "a", ""))}); err == nil ||
+		!strings.Contains(err.Error(), "begins at") {
 		t.Error(err)
 	}
 }
@@ -410,8 +428,12 @@ func TestNatural(t *testing.T) {
 // One block of time says nothing of how the error varies: no gain is believed, and no interval is shown.
 func TestOneBlockOfTimeHasNoInterval(t *testing.T) {
 	off, gain := -15.0, -86.0
-	r := Report{Calibration: Calibration{N: 9, Real: 20, Model: 17, Percent: &off, Blocks: 1}, Rows: []Row{{Name: "sjf+skip", Role: "policy", Percent: &gain}}}
-	if says := r.believe(); !strings.Contains(says, "waits 15 % less than the cluster did, on 9 jobs in 1 block of time.") || !strings.Contains(says, "no gain of the policy is to be believed yet: let steer look for longer") || strings.Contains(says, "86") {
+	r := Report{Calibration: Calibration{N: 9, Real: 20, Model: 17, Percent: &off, Blocks: 1},
+		Rows: []Row{{Name: "sjf+skip", Role: "policy", Percent: &gain}}}
+	if says := r.believe(); !strings.Contains(says,
+		"waits 15 % less than the cluster did, on 9 jobs in 1 block of time.") ||
+		!strings.Contains(says, "no gain of the policy is to be believed yet: let steer look for longer") ||
+		strings.Contains(says, "86") {
 		t.Error(says)
 	}
 	share := 0.5

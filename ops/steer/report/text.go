@@ -49,28 +49,39 @@ func (r *Report) sheets() []texttable.Sheet {
 func (r *Report) agreement() texttable.Sheet {
 	a := r.Agreement
 	t := texttable.Sheet{
-		Title: "Agreement at real starts", Header: []string{"of the jobs that the cluster started, the policy", "jobs", "of", "share", "95 %"}, Left: 1,
+		Title:  "Agreement at real starts",
+		Header: []string{"of the jobs that the cluster started, the policy", "jobs", "of", "share", "95 %"}, Left: 1,
 	}
 	if a.Again != nil {
 		t.Rows = append(t.Rows, a.Again.cells("starts too, asked at that moment"), a.AgainNodes.cells("… on the same nodes"))
 	}
-	t.Rows = append(t.Rows, a.Looked.cells("would have started at the last look before"), a.Nodes.cells("… on the same nodes"), a.Earlier.cells("had wanted earlier"))
+	t.Rows = append(t.Rows, a.Looked.cells("would have started at the last look before"),
+		a.Nodes.cells("… on the same nodes"), a.Earlier.cells("had wanted earlier"))
 	var b strings.Builder
 	if a.Lead != nil {
-		fmt.Fprintf(&b, "Those it had wanted earlier, it wanted %s before the cluster started them (median; 10 to 90 %%: %s to %s). ",
+		fmt.Fprintf(&b,
+			"Those it had wanted earlier, it wanted %s before the cluster started them (median; 10 to 90 %%: %s to %s). ",
 			texttable.Hours(a.Lead[1]), texttable.Hours(a.Lead[0]), texttable.Hours(a.Lead[2]))
 	}
-	fmt.Fprintf(&b, "All others it would have started later, or at that moment. %s the policy wanted, and the cluster has not started. ", plain.Count(a.Wanted, "job", "jobs"))
-	fmt.Fprintf(&b, "Of %s, %d came and started between two looks: nobody asked.\n", plain.Count(a.Starts, "start", "starts"), a.Unasked)
+	fmt.Fprintf(&b,
+		"All others it would have started later, or at that moment. %s the policy wanted, and the cluster has not started. ",
+		plain.Count(a.Wanted, "job", "jobs"))
+	fmt.Fprintf(&b, "Of %s, %d came and started between two looks: nobody asked.\n",
+		plain.Count(a.Starts, "start", "starts"), a.Unasked)
 	every := ""
 	if r.log != nil && r.log.Begun != nil && r.log.Begun.Every > 0 {
 		every = fmt.Sprintf(" (%s apart)", time.Duration(r.log.Begun.Every*float64(time.Second)))
 	}
-	fmt.Fprintf(&b, "At the last look%s the GPUs of a start are often still taken, so that share is low on a busy cluster, whatever the policy. ", every)
+	fmt.Fprintf(&b,
+		"At the last look%s the GPUs of a start are often still taken, so that share is low on a busy cluster, whatever "+
+			"the policy. ", every)
 	if a.Again != nil {
-		fmt.Fprintf(&b, "Asked at the moment of a start (%s) it starts %.1f jobs on average. ", plain.Count(a.Asked, "moment", "moments"), a.Others)
+		fmt.Fprintf(&b, "Asked at the moment of a start (%s) it starts %.1f jobs on average. ",
+			plain.Count(a.Asked, "moment", "moments"), a.Others)
 	}
-	b.WriteString("A job that it wants stays wanted until the cluster starts it, so looks are not independent; intervals draw whole blocks of ")
+	b.WriteString(
+		"A job that it wants stays wanted until the cluster starts it, so looks are not independent; intervals draw whole " +
+			"blocks of ")
 	fmt.Fprintf(&b, "%s (%d of them have starts).", texttable.Hours(a.Step), a.Blocks)
 	if a.Blocks < leastBlocks {
 		fmt.Fprintf(&b, " With fewer than %d there are no intervals.", leastBlocks)
@@ -83,16 +94,20 @@ func (r *Report) agreement() texttable.Sheet {
 func (r *Report) replays() texttable.Sheet {
 	t := texttable.Sheet{
 		Title:  fmt.Sprintf("Replay of what arrived, second half (%s)", plain.Count(r.Calibration.N, "job", "jobs")),
-		Header: []string{"", "schedule", "knows", "mean wait", "p50", "p90", "against model", "95 %"}, Left: 3, Least: []string{"p50", "p90"},
+		Header: []string{"", "schedule", "knows", "mean wait", "p50", "p90", "against model", "95 %"}, Left: 3,
+		Least: []string{"p50", "p90"},
 	}
-	role := map[string]string{"cluster": "as it was", "incumbent": "model of the cluster", "policy": "policy", "rival": "rival", "oracle": "nobody can know"}
+	role := map[string]string{"cluster": "as it was", "incumbent": "model of the cluster", "policy": "policy",
+		"rival": "rival", "oracle": "nobody can know"}
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		against, ci := "", ""
 		if x.Role != "cluster" && x.Role != "incumbent" {
 			against, ci = percent(x.Percent), between(x.CI95)
 		}
-		t.Rows = append(t.Rows, []string{role[x.Role], x.Name, x.Knows, texttable.Time(x.Mean), texttable.Time(x.P50), texttable.Time(x.P90), against, ci})
+		t.Rows = append(t.Rows,
+			[]string{role[x.Role], x.Name, x.Knows, texttable.Time(x.Mean), texttable.Time(x.P50), texttable.Time(x.P90),
+				against, ci})
 	}
 	return t
 }
@@ -100,7 +115,9 @@ func (r *Report) replays() texttable.Sheet {
 func (r *Report) calibration() texttable.Sheet {
 	c := &r.Calibration
 	t := texttable.Sheet{
-		Title: fmt.Sprintf("Calibration: %s against what happened, %s", r.Incumbent, plain.Count(c.N, "job of the second half", "jobs of the second half")), Header: []string{"wait", "cluster", "model"}, Left: 1,
+		Title: fmt.Sprintf("Calibration: %s against what happened, %s", r.Incumbent,
+			plain.Count(c.N, "job of the second half", "jobs of the second half")), Header: []string{"wait", "cluster",
+			"model"}, Left: 1,
 	}
 	t.Rows = append(t.Rows, []string{"mean", texttable.Time(c.Real), texttable.Time(c.Model)})
 	for _, q := range c.Quantiles {
@@ -110,14 +127,17 @@ func (r *Report) calibration() texttable.Sheet {
 	if c.Corr != nil {
 		corr = fmt.Sprintf("%.2f", *c.Corr)
 	}
-	t.Below = fmt.Sprintf("Error of the mean wait %s (95 %%: %s), mean error of a job's wait %s, correlation %s, %.0f %% of the jobs within a minute.\n%s\n",
+	t.Below = fmt.Sprintf(
+		"Error of the mean wait %s (95 %%: %s), mean error of a job's wait %s, correlation %s, %.0f %% of the jobs within "+
+			"a minute.\n%s\n",
 		percent(c.Percent), between(c.CI95), texttable.Hours(c.Absolute), corr, 100*c.Near, r.Belief)
 	return t
 }
 
 func (r *Report) models() texttable.Sheet {
 	t := texttable.Sheet{
-		Title:  fmt.Sprintf("Models of the cluster, chosen by the mean error of a job's wait in the first half (%s)", plain.Count(r.Calibration.First, "job", "jobs")),
+		Title: fmt.Sprintf("Models of the cluster, chosen by the mean error of a job's wait in the first half (%s)",
+			plain.Count(r.Calibration.First, "job", "jobs")),
 		Header: []string{"model", "rule", "error", "second half"}, Left: 2,
 	}
 	for i := range r.Candidates {
@@ -138,9 +158,11 @@ func (r *Report) head() [][2]string {
 	}
 	return [][2]string{
 		{"log", fmt.Sprintf("%s, %s", r.logs(), plain.Count(r.Looks, "look", "looks"))},
-		{"time", fmt.Sprintf("%s to %s (%s), %s of steer", r.From.Format("2006-01-02 15:04"), r.To.Format("2006-01-02 15:04"), texttable.Hours(r.To.Sub(r.From).Seconds()), plain.Count(r.Runs, "run", "runs"))},
+		{"time", fmt.Sprintf("%s to %s (%s), %s of steer", r.From.Format("2006-01-02 15:04"), r.To.Format("2006-01-02 15:04"),
+			texttable.Hours(r.To.Sub(r.From).Seconds()), plain.Count(r.Runs, "run", "runs"))},
 		{"cluster", fmt.Sprintf("%s: %s with %d GPUs", r.Cluster, plain.Count(r.Nodes, "node", "nodes"), r.GPUs)},
-		{"jobs", fmt.Sprintf("%d, of which %d are replayed; %d ran at the first look, %d still ran and %d still waited at the last one", r.Jobs, r.Replayed, r.Censored.Before, r.Censored.Running, r.Censored.Waiting)},
+		{"jobs", fmt.Sprintf("%d, of which %d are replayed; %d ran at the first look, %d still ran and %d still waited at "+
+			"the last one", r.Jobs, r.Replayed, r.Censored.Before, r.Censored.Running, r.Censored.Waiting)},
 		{"policy", name},
 	}
 }
@@ -188,16 +210,24 @@ func (r *Report) HTML(w io.Writer) error {
 	p.Title = fmt.Sprintf("What %s would have done on %s", r.named(), r.Cluster)
 	p.Facts = append(r.head(), [2]string{"belief", r.Belief})
 	for _, s := range r.sheets() {
-		p.Tables = append(p.Tables, htmlpage.Table{Title: s.Title, Header: s.Header, Rows: s.Rows, Text: strings.TrimSpace(s.Below), Left: s.Left})
+		p.Tables = append(p.Tables,
+			htmlpage.Table{Title: s.Title, Header: s.Header, Rows: s.Rows, Text: strings.TrimSpace(s.Below), Left: s.Left})
 	}
 	p.Charts, p.ChartsTitle, p.ForestsTitle = r.charts(), "Over time, and model against cluster", "Gains"
-	f := htmlpage.Forest{Name: "gain", Title: "Mean wait against the model of the cluster", X: "difference in %", Lower: true, Text: "Jobs that arrived in the second half, with 95 % intervals over blocks of time. The error is that of the model against the cluster itself: a gain inside it is not to be believed."}
+	f := htmlpage.Forest{Name: "gain", Title: "Mean wait against the model of the cluster", X: "difference in %",
+		Lower: true,
+		Text: "Jobs that arrived in the second half, with 95 % intervals over blocks of time. The error is that of the " +
+			"model against the cluster itself: a gain inside it is not to be believed."}
 	if c := &r.Calibration; c.Percent != nil && c.CI95 != nil {
-		f.Rows = append(f.Rows, htmlpage.Difference{Name: "error of the model", Value: *c.Percent, Low: c.CI95[0], High: c.CI95[1], Text: percent(c.Percent) + " (" + between(c.CI95) + ")"})
+		f.Rows = append(f.Rows,
+			htmlpage.Difference{Name: "error of the model", Value: *c.Percent, Low: c.CI95[0], High: c.CI95[1],
+				Text: percent(c.Percent) + " (" + between(c.CI95) + ")"})
 	}
 	for i := range r.Rows {
 		if x := &r.Rows[i]; x.Percent != nil && x.CI95 != nil {
-			f.Rows = append(f.Rows, htmlpage.Difference{Name: x.Role + ": " + x.Name, Value: *x.Percent, Low: x.CI95[0], High: x.CI95[1], Text: percent(x.Percent) + " (" + between(x.CI95) + ")"})
+			f.Rows = append(f.Rows,
+				htmlpage.Difference{Name: x.Role + ": " + x.Name, Value: *x.Percent, Low: x.CI95[0], High: x.CI95[1],
+					Text: percent(x.Percent) + " (" + between(x.CI95) + ")"})
 		}
 	}
 	if len(f.Rows) > 0 {
@@ -215,15 +245,19 @@ func (r *Report) named() string {
 }
 
 func (r *Report) charts() []htmlpage.Chart {
-	over := htmlpage.Chart{Name: "agreement", Title: "Agreement at real starts, in % of them", X: "hours since the first look", Y: "share of starts, %", Text: "By block of " + texttable.Hours(r.Agreement.Step) + "."}
+	over := htmlpage.Chart{Name: "agreement", Title: "Agreement at real starts, in % of them",
+		X: "hours since the first look", Y: "share of starts, %",
+		Text: "By block of " + texttable.Hours(r.Agreement.Step) + "."}
 	c := htmlpage.Curve{Name: "starts that the policy makes too", Best: -1}
 	for _, b := range r.Agreement.Over {
 		c.Points = append(c.Points, htmlpage.Point{X: b.At, Y: 100 * float64(b.N) / float64(b.Of)})
 	}
 	over.Curves = append(over.Curves, c)
 	same := htmlpage.Chart{
-		Name: "waits", Title: "Waits, model against cluster, in minutes", X: "real wait, minutes", Y: "wait under the model, minutes",
-		Text: "Jobs of the second half in order of their real wait, in groups of equal size: the mean of each. A model that is right lies on the diagonal.",
+		Name: "waits", Title: "Waits, model against cluster, in minutes", X: "real wait, minutes",
+		Y: "wait under the model, minutes",
+		Text: "Jobs of the second half in order of their real wait, in groups of equal size: the mean of each. A model " +
+			"that is right lies on the diagonal.",
 	}
 	m, d := htmlpage.Curve{Name: "model", Best: -1}, htmlpage.Curve{Name: "as it was", Best: -1}
 	for _, b := range binned(r.pairs, 20) {
@@ -231,8 +265,10 @@ func (r *Report) charts() []htmlpage.Chart {
 		d.Points = append(d.Points, htmlpage.Point{X: b[0] / 60, Y: b[0] / 60})
 	}
 	same.Curves = append(same.Curves, d, m)
-	sum := htmlpage.Chart{Name: "cumulative", Title: "Cumulative waits, in hours of all jobs", X: "hours since the first look", Y: "hours waited by all jobs", Lower: true}
-	length := htmlpage.Chart{Name: "queue", Title: "Length of the queue, in jobs", X: "hours since the first look", Y: "waiting jobs", Lower: true}
+	sum := htmlpage.Chart{Name: "cumulative", Title: "Cumulative waits, in hours of all jobs",
+		X: "hours since the first look", Y: "hours waited by all jobs", Lower: true}
+	length := htmlpage.Chart{Name: "queue", Title: "Length of the queue, in jobs", X: "hours since the first look",
+		Y: "waiting jobs", Lower: true}
 	for _, k := range r.curves {
 		a, b := htmlpage.Curve{Name: k.name, Best: -1}, htmlpage.Curve{Name: k.name, Best: -1}
 		for i, x := range k.hours {

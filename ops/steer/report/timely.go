@@ -10,9 +10,9 @@ import (
 	"clustergym/traces"
 )
 
-// timely is first come, first served, with back-filling by time alone: a job overtakes only if its limit ends before the first one in
-// line could start when all that runs keeps to its limits. Easy back-filling also lets those overtake that leave the first one enough
-// GPUs. It remembers nothing, and is played in replays alone.
+// timely is first come, first served, with back-filling by time alone: a job overtakes only if its limit ends before
+// the first one in line could start when all that runs keeps to its limits. Easy back-filling also lets those overtake
+// that leave the first one enough GPUs. It remembers nothing, and is played in replays alone.
 type timely struct {
 	place cluster.Placement
 	todo  []sim.Job
@@ -61,7 +61,8 @@ func (t *timely) couldStart(v *sim.View, j sim.Job) time.Duration {
 	}
 	ends := func(r sim.Job) time.Duration { return max(v.Started(r)+v.Trace(r).Estimate, v.Now()) }
 	t.runs = append(t.runs[:0], v.Running()...)
-	slices.SortFunc(t.runs, func(a, b sim.Job) int { return cmp.Or(cmp.Compare(ends(a), ends(b)), cmp.Compare(v.Pos(a), v.Pos(b))) })
+	slices.SortFunc(t.runs,
+		func(a, b sim.Job) int { return cmp.Or(cmp.Compare(ends(a), ends(b)), cmp.Compare(v.Pos(a), v.Pos(b))) })
 	for _, r := range t.runs {
 		if free += v.Trace(r).GPUs; free >= v.Trace(j).GPUs {
 			return ends(r)

@@ -20,7 +20,8 @@ func job() *traces.Job {
 
 func TestAJobByHand(t *testing.T) {
 	g, err := Graph(job(), Options{})
-	if err != nil || g.Name != "j" || g.Len() != 2 || g.Edges() != 1 || g.Task(0).Work != 4 || g.Task(1).Work != 0 || g.Task(1).ID != "R2_1" || g.Bytes() != 0 {
+	if err != nil || g.Name != "j" || g.Len() != 2 || g.Edges() != 1 || g.Task(0).Work != 4 || g.Task(1).Work != 0 ||
+		g.Task(1).ID != "R2_1" || g.Bytes() != 0 {
 		t.Errorf("%+v, %v", g, err)
 	}
 	g, err = Graph(job(), Options{Instances: 10, Work: 0.5, Bytes: func() float64 { return 7 }})
@@ -36,7 +37,9 @@ func TestAJobByHand(t *testing.T) {
 }
 
 func TestTasksOfOneNameAreToldApart(t *testing.T) {
-	j := &traces.Job{ID: "j", Graph: &traces.Graph{Tasks: []traces.Task{{Name: "MergeTask", Instances: 1}, {Name: "MergeTask#2", Instances: 1}, {Name: "MergeTask", Instances: 1}, {Name: "MergeTask", Instances: 1}}}}
+	j := &traces.Job{ID: "j",
+		Graph: &traces.Graph{Tasks: []traces.Task{{Name: "MergeTask", Instances: 1}, {Name: "MergeTask#2", Instances: 1},
+			{Name: "MergeTask", Instances: 1}, {Name: "MergeTask", Instances: 1}}}}
 	g, err := Graph(j, Options{})
 	if err != nil || g.Task(0).ID != "MergeTask" || g.Task(2).ID != "MergeTask#3" || g.Task(3).ID != "MergeTask#4" {
 		t.Errorf("%v, %v", g, err)

@@ -202,7 +202,8 @@ func (r *Reader) Next() (*Instance, error) {
 	return in, nil
 }
 
-// value returns the next JSON value of the file, and io.EOF after the last; what says in words which the first is to be.
+// value returns the next JSON value of the file, and io.EOF after the last; what says in words which the first is to
+// be.
 func (r *Reader) value(what string) (raw json.RawMessage, err error) {
 	err = r.d.Decode(&raw)
 	var syntax *json.SyntaxError
@@ -212,7 +213,8 @@ func (r *Reader) value(what string) (raw json.RawMessage, err error) {
 	case err == nil || err == io.EOF:
 		return raw, err
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("%s: the file ends in the middle of a JSON object (it began on line %d)", r.file, r.src.line(r.d.InputOffset()+1))
+		return nil, fmt.Errorf("%s: the file ends in the middle of a JSON object (it began on line %d)", r.file,
+			r.src.line(r.d.InputOffset()+1))
 	case errors.As(err, &syntax):
 		return nil, fmt.Errorf("%s, line %d: this is no JSON: %w", r.file, r.src.line(syntax.Offset-1), err)
 	}
@@ -279,13 +281,15 @@ func unmarshal(raw []byte, doc *document) error {
 		if wrong.Value[0] == 'o' || wrong.Value[0] == 'a' { // object, array
 			article = "an"
 		}
-		return fmt.Errorf("%s: got %s %s, want %s", where, article, wrong.Value, kinds[where[strings.LastIndexByte(where, '.')+1:]])
+		return fmt.Errorf("%s: got %s %s, want %s", where, article, wrong.Value,
+			kinds[where[strings.LastIndexByte(where, '.')+1:]])
 	}
 	return err
 }
 
 var kinds = map[string]string{
-	"name": "a string", "tasks": `a list of {"id": …, "work": …}`, "edges": "a list of [from, to, bytes]", "cost": "a list of seconds, one for each processor",
+	"name": "a string", "tasks": `a list of {"id": …, "work": …}`, "edges": "a list of [from, to, bytes]",
+	"cost":       "a list of seconds, one for each processor",
 	"processors": `a list of {"id": …, "speed": …}`, "types": "a list of strings", "type": "a string",
 }
 

@@ -33,7 +33,8 @@ func TestInstancesAreReadAsWritten(t *testing.T) {
 	if a := g.Preds(0); len(a) != 1 || a[0] != (dag.Link{Task: 1, Bytes: 1000}) {
 		t.Errorf("parents %v", a)
 	}
-	if p.Processor(0).Speed != 1 || p.Processor(0).Type != "V100" || p.Processor(1).ID != "-7" || p.Bandwidth(0, 1) != 3 || p.Bandwidth(1, 0) != 5 {
+	if p.Processor(0).Speed != 1 || p.Processor(0).Type != "V100" || p.Processor(1).ID != "-7" || p.Bandwidth(0, 1) != 3 ||
+		p.Bandwidth(1, 0) != 5 {
 		t.Errorf("%+v", p)
 	}
 	q, err := dag.NewProblem(g, p)
@@ -61,7 +62,8 @@ func TestGraphsMayDoWithoutPlatformOrBandwidth(t *testing.T) {
 	if in := one(t, `{"tasks":[{"id":0,"work":1}],"edges":[]}`); in.Platform != nil {
 		t.Error("a platform out of nothing")
 	}
-	for _, rest := range []string{`"processors":[{"id":0}]`, `"processors":[{"id":0}],"bandwidth":0`, `"processors":[{"id":0}],"bandwidth":[[0]]`, `"processors":[{"id":0},{"id":1}],"bandwidth":null`} {
+	for _, rest := range []string{`"processors":[{"id":0}]`, `"processors":[{"id":0}],"bandwidth":0`,
+		`"processors":[{"id":0}],"bandwidth":[[0]]`, `"processors":[{"id":0},{"id":1}],"bandwidth":null`} {
 		in := one(t, `{"tasks":[{"id":0,"work":1},{"id":1,"work":1}],"edges":[[0,1,0]],`+rest+`}`)
 		if _, err := dag.NewProblem(in.Graph, in.Platform); err != nil {
 			t.Errorf("%s: %v", rest, err)
@@ -100,13 +102,20 @@ func TestWhatIsWrongIsOneSentence(t *testing.T) {
 		{`{` + two + `,"edges":{}}`, "f, line 1: edges: got an object, want a list of [from, to, bytes]"},
 		{`{` + two + `,"edges":[],"bandwidth":4}`, "f, line 1: bandwidth is given without processors; want both or none"},
 		{`{` + two + `,"edges":[],"processors":[]}`, "f, line 1: processors: got none, want at least one"},
-		{`{` + two + `,"edges":[],"processors":[{}]}`, "f, line 1: processors[0]: id is missing, want a whole number or a string"},
-		{`{` + two + `,"edges":[],"processors":[{"id":0,"speed":"x"}]}`, `f, line 1: processors[0] (0): speed: got "x", want a number`},
-		{`{` + two + `,"edges":[],"processors":[{"id":0},{"id":"0"}]}`, `f, line 1: processors[1].id: got "0", which is that of processors[0], want an id of its own`},
-		{`{` + two + `,"edges":[],"processors":[{"id":0},{"id":1}],"bandwidth":0}`, "f, line 1: bandwidth: got 0, want a number of bytes per second above 0"},
-		{`{` + two + `,"edges":[],"processors":[{"id":0},{"id":1}],"bandwidth":"x"}`, `f, line 1: bandwidth: got "x", want a number or a matrix`},
-		{`{` + two + `,"edges":[],"processors":[{"id":0},{"id":1}],"bandwidth":[[0,"x"],[1,0]]}`, `f, line 1: bandwidth[0][1]: got "x", want a number`},
-		{`{` + two + `,"edges":[],"processors":[{"id":0},{"id":1}],"bandwidth":[1,2]}`, "f, line 1: bandwidth: want a number, or a matrix of numbers with a row for each processor"},
+		{`{` + two + `,"edges":[],"processors":[{}]}`,
+			"f, line 1: processors[0]: id is missing, want a whole number or a string"},
+		{`{` + two + `,"edges":[],"processors":[{"id":0,"speed":"x"}]}`,
+			`f, line 1: processors[0] (0): speed: got "x", want a number`},
+		{`{` + two + `,"edges":[],"processors":[{"id":0},{"id":"0"}]}`,
+			`f, line 1: processors[1].id: got "0", which is that of processors[0], want an id of its own`},
+		{`{` + two + `,"edges":[],"processors":[{"id":0},{"id":1}],"bandwidth":0}`,
+			"f, line 1: bandwidth: got 0, want a number of bytes per second above 0"},
+		{`{` + two + `,"edges":[],"processors":[{"id":0},{"id":1}],"bandwidth":"x"}`,
+			`f, line 1: bandwidth: got "x", want a number or a matrix`},
+		{`{` + two + `,"edges":[],"processors":[{"id":0},{"id":1}],"bandwidth":[[0,"x"],[1,0]]}`,
+			`f, line 1: bandwidth[0][1]: got "x", want a number`},
+		{`{` + two + `,"edges":[],"processors":[{"id":0},{"id":1}],"bandwidth":[1,2]}`,
+			"f, line 1: bandwidth: want a number, or a matrix of numbers with a row for each processor"},
 	} {
 		r := NewReader(strings.NewReader(c.text), "f")
 		_, err := r.Next()
@@ -121,7 +130,8 @@ func TestWhatIsWrongIsOneSentence(t *testing.T) {
 
 func TestTheLineOfAnInstanceIsNamed(t *testing.T) {
 	good := `{"tasks":[{"id":0,"work":1}],"edges":[],` + procs + `}`
-	r := NewReader(strings.NewReader(good+"\n\n{\n\"tasks\":[{\"id\":0,\"work\":1}],\n\"edges\":[]}\n"+good+` {"name":"last","tasks":[{"id":0,"work":-1}],"edges":[]}`), "f")
+	r := NewReader(strings.NewReader(good+"\n\n{\n\"tasks\":[{\"id\":0,\"work\":1}],\n\"edges\":[]}\n"+good+
+		` {"name":"last","tasks":[{"id":0,"work":-1}],"edges":[]}`), "f")
 	for _, want := range []int{1, 3, 6} {
 		in, err := r.Next()
 		if err != nil || in.Line != want {
@@ -146,7 +156,8 @@ func TestPlatformsStandAlone(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, c := range []struct{ text, want string }{
-		{``, "p: the file is empty"}, {`{}`, "p: processors is missing"}, {`{` + procs + `}{}`, "something follows the platform"}, {`{"processors":[{"id":1,"speed":-1}]}`, "speed: got -1"},
+		{``, "p: the file is empty"}, {`{}`, "p: processors is missing"},
+		{`{` + procs + `}{}`, "something follows the platform"}, {`{"processors":[{"id":1,"speed":-1}]}`, "speed: got -1"},
 		{"{\n,", "p, line 2: this is no JSON"},
 	} {
 		if _, err := ReadPlatform(strings.NewReader(c.text), "p"); err == nil || !strings.Contains(err.Error(), c.want) {

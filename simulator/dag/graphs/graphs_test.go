@@ -185,7 +185,8 @@ func TestPartsAreDisjointAndInOrder(t *testing.T) {
 func TestWhatIsWrongWithFilesIsOneSentence(t *testing.T) {
 	dir := t.TempDir()
 	jobs := write(t, dir, "jobs.csv", "id,submit,work\n1,0,5\n")
-	cyclic := write(t, dir, "cyclic.json", `{"name":"c","tasks":[{"id":"a","work":1},{"id":"b","work":1}],"edges":[["a","b",0],["b","a",0]]}`)
+	cyclic := write(t, dir, "cyclic.json",
+		`{"name":"c","tasks":[{"id":"a","work":1},{"id":"b","work":1}],"edges":[["a","b",0],["b","a",0]]}`)
 	other := write(t, dir, "other.json", `{"a": 1}`)
 	alone := write(t, dir, "alone.json", `{"tasks":[{"id":0,"work":1}],"edges":[]}`)
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
@@ -195,14 +196,18 @@ func TestWhatIsWrongWithFilesIsOneSentence(t *testing.T) {
 		path, want string
 		o          Options
 	}{
-		{jobs, "DAGPlace-v1 takes task graphs (WfCommons, Alibaba, TPC-H, dag JSON); jobs.csv holds jobs without graphs", Options{For: "DAGPlace-v1"}},
+		{jobs, "DAGPlace-v1 takes task graphs (WfCommons, Alibaba, TPC-H, dag JSON); jobs.csv holds jobs without graphs",
+			Options{For: "DAGPlace-v1"}},
 		{jobs, "want task graphs (WfCommons, Alibaba, TPC-H, dag JSON); jobs.csv holds jobs without graphs", Options{}},
 		{jobs, jobs + ", line 1: this is no JSON", Options{Format: DAGJSON}},
 		{cyclic, cyclic + ", line 1 (c): tasks a → b → a form a cycle; want a graph without cycles", Options{}},
 		{other, other + ", line 1: tasks is missing", Options{}},
 		{alone, alone + ": none of 1 graphs has min_tasks = 5 tasks; want a smaller min_tasks", Options{MinTasks: 5}},
-		{filepath.Join(dir, "none"), "task graphs " + filepath.Join(dir, "none") + ": there is no such file or folder", Options{}},
-		{filepath.Join(dir, "empty"), "task graphs " + filepath.Join(dir, "empty") + ": the folder has no file that ends in .json, .jsonl or .csv", Options{}},
+		{filepath.Join(dir, "none"), "task graphs " + filepath.Join(dir, "none") + ": there is no such file or folder",
+			Options{}},
+		{filepath.Join(dir, "empty"),
+			"task graphs " + filepath.Join(dir, "empty") + ": the folder has no file that ends in .json, .jsonl or .csv",
+			Options{}},
 		{alone, `format: got "swf", want one of dag-json, wfformat, alibaba, tpch`, Options{Format: "swf"}},
 		{alone, `min_work: got -1, want seconds, 0 to 1e9`, Options{MinWork: -1}},
 	} {
@@ -224,8 +229,10 @@ func TestWhatIsWrongWithFilesIsOneSentence(t *testing.T) {
 	}
 	s := set(t, 3)
 	for want, err := range map[string]error{
-		"too few task graphs: the validation part (10 %) has none of 3; 4 graphs give every part one": third(s.At(traces.Validation, 1, -1)),
-		"graph 2 of the training part: want 0 to 1, or -1 for one drawn from the seed":                third(s.At(traces.Training, 1, 2)),
+		"too few task graphs: the validation part (10 %) has none of 3; 4 graphs give every part one": third(
+			s.At(traces.Validation, 1, -1)),
+		"graph 2 of the training part: want 0 to 1, or -1 for one drawn from the seed": third(
+			s.At(traces.Training, 1, 2)),
 		"graph -2 of the test part": third(s.At(traces.Test, 1, -2)),
 		"task graphs: want part":    third(s.At(9, 1, 0)),
 	} {

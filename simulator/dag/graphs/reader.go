@@ -73,7 +73,8 @@ func (e *NoGraphsError) Error() string {
 	if e.For != "" {
 		wants = e.For + " takes"
 	}
-	return fmt.Sprintf("%s task graphs (WfCommons, Alibaba, TPC-H, dag JSON); %s holds jobs without graphs", wants, filepath.Base(e.File))
+	return fmt.Sprintf("%s task graphs (WfCommons, Alibaba, TPC-H, dag JSON); %s holds jobs without graphs", wants,
+		filepath.Base(e.File))
 }
 
 // Reader gives the graphs of one file in their order. Not safe for concurrent use.
@@ -194,8 +195,8 @@ func (r *Reader) Next() (*Graph, error) {
 	return r.next()
 }
 
-// Notes returns sentences about what the file has that its user should know of, as far as it has been read: jobs that were left
-// out, edges that carry nothing.
+// Notes returns sentences about what the file has that its user should know of, as far as it has been read: jobs that
+// were left out, edges that carry nothing.
 func (r *Reader) Notes() []string { return r.notes() }
 
 // Close closes the file.

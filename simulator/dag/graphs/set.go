@@ -80,7 +80,8 @@ func Load(ctx context.Context, path string, o Options) (*Set, error) {
 		}
 	}
 	if len(all) == 0 && small > 0 {
-		return nil, fmt.Errorf("%s: none of %d graphs has min_tasks = %d tasks; want a smaller min_tasks", path, small, o.MinTasks)
+		return nil, fmt.Errorf("%s: none of %d graphs has min_tasks = %d tasks; want a smaller min_tasks", path, small,
+			o.MinTasks)
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s: there is no task graph in it%s", path, strings.Join(append([]string{""}, notes...), "; "))
@@ -142,7 +143,8 @@ func (s *Set) At(p traces.Part, seed uint64, window int) (g *dag.Graph, own *dag
 	case n == 0:
 		return nil, nil, s.tooFew(p)
 	case window < -1 || window >= n:
-		return nil, nil, fmt.Errorf("graph %d of the %s part: want 0 to %d, or -1 for one drawn from the seed", window, p, n-1)
+		return nil, nil, fmt.Errorf("graph %d of the %s part: want 0 to %d, or -1 for one drawn from the seed", window, p,
+			n-1)
 	case window < 0:
 		window = rng.Stream(seed, "dag/graphs/window").IntN(n)
 	}
@@ -172,5 +174,6 @@ func (s *Set) tooFew(p traces.Part) error {
 		}
 	}
 	share := [...]int{70, 10, 20}[p]
-	return fmt.Errorf("too few task graphs: the %s part (%d %%) has none of %d; %d graphs give every part one", p, share, len(s.all), need)
+	return fmt.Errorf("too few task graphs: the %s part (%d %%) has none of %d; %d graphs give every part one", p, share,
+		len(s.all), need)
 }

@@ -58,7 +58,8 @@ func BenchmarkOptimum(b *testing.B) {
 				nodes, proven := 0, 0
 				for k := range 10 {
 					src := rng.Stream(uint64(k), "listsched/optimum")
-					p, err := synth.Platform(synth.PlatformConfig{GPUs: 3 + k%3, Speeds: "spread", Links: "random", Bandwidth: 2000}, src)
+					p, err := synth.Platform(synth.PlatformConfig{GPUs: 3 + k%3, Speeds: "spread", Links: "random", Bandwidth: 2000},
+						src)
 					if err != nil {
 						b.Fatal(err)
 					}

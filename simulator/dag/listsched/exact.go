@@ -109,9 +109,11 @@ type move struct {
 func newSearch(q *dag.Problem, best *dag.Plan, nodes int) *search {
 	n, m := q.Tasks(), q.Procs()
 	s := &search{
-		q: q, n: n, m: m, best: best, most: nodes, tail: make([]float64, n*m), least: make([]float64, n), alike: make([]int, m),
+		q: q, n: n, m: m, best: best, most: nodes, tail: make([]float64,
+			n*m), least: make([]float64, n), alike: make([]int, m),
 		missing: make([]int32, n), proc: make([]int32, n), start: make([]float64, n), finish: make([]float64, n),
-		avail: make([]float64, m), used: make([]int32, m), est: make([]float64, n*m), moves: make([][]move, n+1), seen: map[uint64][]float64{},
+		avail: make([]float64,
+			m), used: make([]int32, m), est: make([]float64, n*m), moves: make([][]move, n+1), seen: map[uint64][]float64{},
 	}
 	order := q.Graph.Order()
 	for k := n - 1; k >= 0; k-- {

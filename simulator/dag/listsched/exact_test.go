@@ -36,7 +36,8 @@ func TestTheRecordedOptimaAreFound(t *testing.T) {
 			if err := dag.Check(all[r[0]], x.Plan, true); err != nil {
 				t.Errorf("%s: %v", r[0], err)
 			}
-			if want, _ := strconv.ParseFloat(makespan, 64); !near(x.Plan.Makespan, want) || !x.Proven || x.Bound != x.Plan.Makespan && x.Nodes > 0 {
+			if want, _ := strconv.ParseFloat(makespan, 64); !near(x.Plan.Makespan, want) || !x.Proven ||
+				x.Bound != x.Plan.Makespan && x.Nodes > 0 {
 				t.Errorf("%s: %v, proven %v, bound %v; want %v", r[0], x.Plan.Makespan, x.Proven, x.Bound, want)
 			}
 			n++
@@ -178,7 +179,8 @@ func TestEveryPlanIsFeasibleAndNoneBelowTheOptimum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, a := range []string{"heft", "heft_noinsert", "heft_meanbw", "heft_selfpairs", "cpop", "peft", "list_ready", "eft_index"} {
+		for _, a := range []string{"heft", "heft_noinsert", "heft_meanbw", "heft_selfpairs", "cpop", "peft", "list_ready",
+			"eft_index"} {
 			plan, transfers := run(q, a)
 			if err := dag.Check(q, plan, transfers); err != nil {
 				t.Fatalf("%s: %v", a, err)
@@ -213,7 +215,8 @@ func hard(t *testing.T) *dag.Problem {
 	for i := range tasks {
 		tasks[i] = dag.Task{ID: strconv.Itoa(i), Work: float64(10 + i*i)}
 	}
-	g, err := dag.NewGraph("hard", tasks, []dag.Edge{{From: 0, To: 6, Bytes: 3}, {From: 1, To: 5, Bytes: 9}, {From: 1, To: 6, Bytes: 9}})
+	g, err := dag.NewGraph("hard", tasks,
+		[]dag.Edge{{From: 0, To: 6, Bytes: 3}, {From: 1, To: 5, Bytes: 9}, {From: 1, To: 6, Bytes: 9}})
 	if err != nil {
 		t.Fatal(err)
 	}

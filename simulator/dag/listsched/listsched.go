@@ -370,9 +370,9 @@ func (p *Planner) Plan(ctx context.Context, policy string, src *rand.Rand) (*dag
 	return plan().Clone(), nil
 }
 
-// NoisyHEFT returns the best of so many plans: the first is HEFT's with insertion, and the others are made like it with every
-// upward rank multiplied by exp(sigma × a standard normal number). Of equal plans it takes the first. The plan is a copy that
-// the caller owns.
+// NoisyHEFT returns the best of so many plans: the first is HEFT's with insertion, and the others are made like it with
+// every upward rank multiplied by exp(sigma × a standard normal number). Of equal plans it takes the first. The plan is
+// a copy that the caller owns.
 func (p *Planner) NoisyHEFT(ctx context.Context, plans int, sigma float64, src *rand.Rand) (*dag.Plan, error) {
 	best := p.HEFT(true).Clone()
 	rank := p.q.UpwardRanks(p.o.RankMean, nil)

@@ -121,7 +121,8 @@ func TestRecordedMakespansAreEqual(t *testing.T) {
 			for _, f := range plan.Finish {
 				sum += f
 			}
-			equal := near(plan.Makespan, makespan) && near(sum, finish) && strconv.Itoa(plan.Used()) == row[col["processors_used"]]
+			equal := near(plan.Makespan,
+				makespan) && near(sum, finish) && strconv.Itoa(plan.Used()) == row[col["processors_used"]]
 			if row[col["tie_free"]] == "0" {
 				if !equal {
 					ties++
@@ -129,7 +130,8 @@ func TestRecordedMakespansAreEqual(t *testing.T) {
 				continue
 			}
 			if !equal {
-				t.Errorf("%s, %s: makespan %v, ends together %v; want %v and %v", row[col["instance"]], algorithm, plan.Makespan, sum, makespan, finish)
+				t.Errorf("%s, %s: makespan %v, ends together %v; want %v and %v", row[col["instance"]], algorithm, plan.Makespan,
+					sum, makespan, finish)
 			}
 			same++
 		}
@@ -165,7 +167,8 @@ func TestRecordedSchedulesAreEqualStartByStart(t *testing.T) {
 		plan, _ := run(all[want.Instance], want.Algorithm)
 		for i := range want.Proc {
 			if plan.Proc[i] != want.Proc[i] || math.Abs(plan.Start[i]-want.Start[i]) > 1e-9*max(1, plan.Makespan) {
-				t.Errorf("%s, %s: task %d is on %d from %v, want %d from %v", want.Instance, want.Algorithm, i, plan.Proc[i], plan.Start[i], want.Proc[i], want.Start[i])
+				t.Errorf("%s, %s: task %d is on %d from %v, want %d from %v", want.Instance, want.Algorithm, i, plan.Proc[i],
+					plan.Start[i], want.Proc[i], want.Start[i])
 				break
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"clustergym/simulator/dag"
 )
 
-// families are the kinds of problems that the study of WORL-RTGS plans: what each changes of DefaultConfig, and how fast
-// its GPUs are.
+// families are the kinds of problems that the study of WORL-RTGS plans: what each changes of DefaultConfig, and how
+// fast its GPUs are.
 var families = []struct {
 	name   string
 	graph  func(c *Config)

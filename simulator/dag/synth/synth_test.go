@@ -138,13 +138,15 @@ func TestPlatformsKeepToTheirBounds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			low, high := map[string]float64{"equal": 1, "spread": 0.5, "busy": 0.15, "idle": 0.42}[s], map[string]float64{"equal": 1, "spread": 4, "busy": 0.42, "idle": 0.95}[s]
+			low, high := map[string]float64{"equal": 1, "spread": 0.5, "busy": 0.15, "idle": 0.42}[s],
+				map[string]float64{"equal": 1, "spread": 4, "busy": 0.42, "idle": 0.95}[s]
 			for g := range 70 {
 				if v := p.Processor(g).Speed; v < low-1e-12 || v > high+1e-12 {
 					t.Errorf("%s: speed %v", s, v)
 				}
 			}
-			if b := p.Bandwidth(0, 1); l != "random" && b != 100 || l == "racks" && (p.Bandwidth(0, 8) != 50 || p.Bandwidth(0, 32) != 25 || p.Bandwidth(31, 24) != 100) {
+			if b := p.Bandwidth(0, 1); l != "random" && b != 100 ||
+				l == "racks" && (p.Bandwidth(0, 8) != 50 || p.Bandwidth(0, 32) != 25 || p.Bandwidth(31, 24) != 100) {
 				t.Errorf("%s: bandwidths %v, %v, %v", l, b, p.Bandwidth(0, 8), p.Bandwidth(0, 32))
 			}
 		}

@@ -56,8 +56,8 @@ type task struct {
 	Outputs  []string `json:"outputFiles"`
 }
 
-// ReadNoted reads one workflow from r, and returns sentences about what it lacks that its user should know of. file is the
-// name in error messages.
+// ReadNoted reads one workflow from r, and returns sentences about what it lacks that its user should know of. file is
+// the name in error messages.
 func ReadNoted(r io.Reader, file string, o Options) (g *dag.Graph, notes []string, err error) {
 	var doc document
 	if g, err = doc.read(r, file, o); err != nil {
@@ -68,8 +68,11 @@ func ReadNoted(r io.Reader, file string, o Options) (g *dag.Graph, notes []strin
 		if free.n == 1 {
 			verb = "carries"
 		}
-		notes = append(notes, fmt.Sprintf("%s (%s): %d of %d edges %s no bytes, because no file among outputFiles of the parent is among inputFiles of the child (first %s to %s); plans take such data to move for free",
-			file, doc.Name, free.n, g.Edges(), verb, free.from, free.to))
+		notes = append(notes,
+			fmt.Sprintf(
+				"%s (%s): %d of %d edges %s no bytes, because no file among outputFiles of the parent is among inputFiles of the "+
+					"child (first %s to %s); plans take such data to move for free",
+				file, doc.Name, free.n, g.Edges(), verb, free.from, free.to))
 	}
 	return g, notes, nil
 }
@@ -113,7 +116,8 @@ func (d *document) graph(o Options) (*dag.Graph, error) {
 	sizes := make(map[string]float64, len(spec.Files))
 	for k, f := range spec.Files {
 		if f.Size == nil || !(*f.Size >= 0) {
-			return nil, fmt.Errorf("workflow.specification.files[%d] (%s): sizeInBytes is missing or negative, want 0 or more", k, f.ID)
+			return nil, fmt.Errorf("workflow.specification.files[%d] (%s): sizeInBytes is missing or negative, want 0 or more",
+				k, f.ID)
 		}
 		sizes[f.ID] = *f.Size
 	}
@@ -146,7 +150,9 @@ func (d *document) graph(o Options) (*dag.Graph, error) {
 				return nil, fmt.Errorf("task %s: parents: %s stands there twice, want it once", t.ID, p)
 			}
 			if !slices.Contains(spec.Tasks[from].Children, t.ID) {
-				return nil, fmt.Errorf("task %s names %s as a parent, but %s does not name it among its children; want both to agree", t.ID, p, p)
+				return nil,
+					fmt.Errorf("task %s names %s as a parent, but %s does not name it among its children; want both to agree", t.ID, p,
+						p)
 			}
 			bytes, files, err := carried(&spec.Tasks[from], &t, sizes)
 			if err != nil {
@@ -165,7 +171,8 @@ func (d *document) graph(o Options) (*dag.Graph, error) {
 				return nil, fmt.Errorf("task %s: children: got %q, which is no task's id", t.ID, c)
 			}
 			if !slices.Contains(spec.Tasks[to].Parents, t.ID) {
-				return nil, fmt.Errorf("task %s names %s as a child, but %s does not name it among its parents; want both to agree", t.ID, c, c)
+				return nil, fmt.Errorf("task %s names %s as a child, but %s does not name it among its parents; want both to agree",
+					t.ID, c, c)
 			}
 		}
 	}
@@ -177,7 +184,8 @@ func (d *document) runtimes(o Options) (map[string]float64, error) {
 	x := d.Workflow.Execution
 	if x == nil {
 		if o.Work == 0 {
-			return nil, errors.New("workflow.execution is missing, and with it what the tasks take; want runtimeInSeconds of every task")
+			return nil,
+				errors.New("workflow.execution is missing, and with it what the tasks take; want runtimeInSeconds of every task")
 		}
 		return nil, nil
 	}

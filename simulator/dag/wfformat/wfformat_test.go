@@ -26,7 +26,8 @@ func TestAWorkflowByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	// b is first; from a it reads f, once, and g; no task writes in.
-	if p := g.Preds(0); g.Name != "w" || g.Len() != 2 || len(p) != 1 || p[0] != (dag.Link{Task: 1, Bytes: 12}) || g.Task(0).Work != 0 || g.Task(1).Work != 2.5 {
+	if p := g.Preds(0); g.Name != "w" || g.Len() != 2 || len(p) != 1 || p[0] != (dag.Link{Task: 1, Bytes: 12}) ||
+		g.Task(0).Work != 0 || g.Task(1).Work != 2.5 {
 		t.Errorf("%+v, parents %v", g, p)
 	}
 }
@@ -34,14 +35,17 @@ func TestAWorkflowByHand(t *testing.T) {
 func TestEdgesWithoutFilesAreNoted(t *testing.T) {
 	for change, want := range map[[2]string]string{
 		{"", ""}: "",
-		{`"outputFiles":["f","g","h"]`, `"outputFiles":[]`}:                                            "f (w): 1 of 1 edges carries no bytes, because no file among outputFiles of the parent is among inputFiles of the child (first a to b); plans take such data to move for free",
-		{`,"outputFiles":["f","g","h"]`, ``}:                                                           "f (w): 1 of 1 edges carries no bytes",
-		{`"inputFiles":["f","f","g","in"],`, ``}:                                                       "f (w): 1 of 1 edges carries no bytes",
-		{`"outputFiles":["f","g","h"]`, `"outputFiles":["h"]`}:                                         "f (w): 1 of 1 edges carries no bytes",
-		{`"sizeInBytes":5},{"id":"g","sizeInBytes":7}`, `"sizeInBytes":0},{"id":"g","sizeInBytes":0}`}: "", // files that are empty
+		{`"outputFiles":["f","g","h"]`,
+			`"outputFiles":[]`}: "f (w): 1 of 1 edges carries no bytes, because no file among outputFiles of the parent is among inputFiles of the child (first a to b); plans take such data to move for free",
+		{`,"outputFiles":["f","g","h"]`, ``}:                   "f (w): 1 of 1 edges carries no bytes",
+		{`"inputFiles":["f","f","g","in"],`, ``}:               "f (w): 1 of 1 edges carries no bytes",
+		{`"outputFiles":["f","g","h"]`, `"outputFiles":["h"]`}: "f (w): 1 of 1 edges carries no bytes",
+		// files that are empty
+		{`"sizeInBytes":5},{"id":"g","sizeInBytes":7}`, `"sizeInBytes":0},{"id":"g","sizeInBytes":0}`}: "",
 	} {
 		g, notes, err := ReadNoted(strings.NewReader(strings.Replace(doc, change[0], change[1], 1)), "f", Options{})
-		if err != nil || (want == "") != (notes == nil) || notes != nil && !strings.HasPrefix(notes[0], want) || g.Edges() != 1 {
+		if err != nil || (want == "") != (notes == nil) || notes != nil && !strings.HasPrefix(notes[0], want) ||
+			g.Edges() != 1 {
 			t.Errorf("%q: %q, %v", change, notes, err)
 		}
 	}
@@ -61,14 +65,17 @@ func TestWhatIsWrongIsOneSentence(t *testing.T) {
 		{`"children":["b"]`, `"children":[]`, `f (w): task b names a as a parent, but a does not name it among its children`},
 		{`"children":["b"]`, `"children":["b","z"]`, `f (w): task a: children: got "z", which is no task's id`},
 		{`"id":"b","parents"`, `"id":"a","parents"`, `f (w): workflow.specification.tasks[1].id: got "a"`},
-		{`"sizeInBytes":5`, `"sizeInBytes":-5`, `f (w): workflow.specification.files[0] (f): sizeInBytes is missing or negative`},
-		{`{"id":"g","sizeInBytes":7},`, ``, `f (w): task b: inputFiles: got "g", which workflow.specification.files does not have`},
+		{`"sizeInBytes":5`, `"sizeInBytes":-5`,
+			`f (w): workflow.specification.files[0] (f): sizeInBytes is missing or negative`},
+		{`{"id":"g","sizeInBytes":7},`, ``,
+			`f (w): task b: inputFiles: got "g", which workflow.specification.files does not have`},
 		{`"name":"w"`, `"name":7`, `f: name: got a number`},
 		{`{"name":"w"`, `,`, `f: this is no JSON`},
 		{doc, ``, `f: the file is empty`},
 		{doc, doc + `{}`, `f: something follows the workflow`},
 	} {
-		if _, err := Read(strings.NewReader(strings.Replace(doc, c.from, c.to, 1)), "f", Options{}); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := Read(strings.NewReader(strings.Replace(doc, c.from, c.to, 1)), "f", Options{}); err == nil ||
+			!strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s for %s:\n got %v\nwant %s", c.to, c.from, err, c.want)
 		}
 	}

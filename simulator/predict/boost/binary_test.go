@@ -96,7 +96,8 @@ func TestForgedModelsAreRefused(t *testing.T) {
 			}}}
 			_, err := Parse(m.AppendBinary(nil))
 			switch {
-			case c.want == "" && err != nil, c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, snap.ErrCorrupt)):
+			case c.want == "" && err != nil, c.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, snap.ErrCorrupt)):
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -122,8 +123,8 @@ func TestForgedModelsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzParse replaces some bytes of a model by others and puts the right checksum behind. What Parse accepts has the same
-// bytes again, and predicts numbers.
+// FuzzParse replaces some bytes of a model by others and puts the right checksum behind. What Parse accepts has the
+// same bytes again, and predicts numbers.
 func FuzzParse(f *testing.F) {
 	whole := small(f).AppendBinary(nil)
 	body := whole[:len(whole)-4]

@@ -27,8 +27,8 @@ func TestBinsHoldNearlyEqualNumbers(t *testing.T) {
 	}
 }
 
-// Nine of ten values are 2.75, which takes one bin; 0, 0.1, … 9.9 are shared out over the other ten. The bin before 2.75
-// holds only 2 to 2.7, and ends there all the same.
+// Nine of ten values are 2.75, which takes one bin; 0, 0.1, … 9.9 are shared out over the other ten. The bin before
+// 2.75 holds only 2 to 2.7, and ends there all the same.
 func TestAHeavyValueHasABinOfItsOwn(t *testing.T) {
 	var values []float32
 	for i := range 1000 {
@@ -51,7 +51,8 @@ func TestAHeavyValueHasABinOfItsOwn(t *testing.T) {
 func TestBinsAreAsTheBoundsSay(t *testing.T) {
 	src := stream(t, "cells")
 	inf := float32(math.Inf(1))
-	special := []float32{nan, inf, -inf, math.MaxFloat32, -math.MaxFloat32, 0, float32(math.Copysign(0, -1)), math.SmallestNonzeroFloat32}
+	special := []float32{nan, inf, -inf, math.MaxFloat32, -math.MaxFloat32, 0, float32(math.Copysign(0, -1)),
+		math.SmallestNonzeroFloat32}
 	for range 300 {
 		n, limit := 1+src.IntN(60), 2+src.IntN(20)
 		rows := make([]float32, 2*n)
@@ -70,7 +71,8 @@ func TestBinsAreAsTheBoundsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k, c := range tb.columns {
-			if len(c.bounds) > limit || !slices.IsSorted(c.bounds) || len(slices.Compact(slices.Clone(c.bounds))) != len(c.bounds) {
+			if len(c.bounds) > limit || !slices.IsSorted(c.bounds) ||
+				len(slices.Compact(slices.Clone(c.bounds))) != len(c.bounds) {
 				t.Fatalf("bounds %v, want at most %d, ascending", c.bounds, limit)
 			}
 			used := make([]bool, len(c.bounds)+1)

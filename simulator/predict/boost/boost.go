@@ -9,8 +9,8 @@
 //     in the others. A tree grows leaf by leaf: the split that gains most, of all leaves, is made next. The gain of a
 //     split is GL²/(nL+l2) + GR²/(nR+l2) - G²/(n+l2), with sums of gradients G and numbers of rows n; the second
 //     derivative counts as 1. A split tries the rows without a value on both sides.
-//   - The gradient says on which side of the prediction a target is, but not how far away. A finished leaf therefore gets
-//     the level's quantile of the residuals in it, times Options.Rate.
+//   - The gradient says on which side of the prediction a target is, but not how far away. A finished leaf therefore
+//     gets the level's quantile of the residuals in it, times Options.Rate.
 //
 // There are two gradients only, so a histogram needs no sums of gradients: it counts the rows of each bin, and those
 // whose target is at most the prediction. Both counts share one word (tally). Sums of whole numbers are exact, in any
@@ -21,8 +21,8 @@
 // nearer to the ends (see quantile).
 //
 // The ensembles know nothing of each other, so their quantiles may cross. Predict puts them in ascending order, which
-// lowers the sum of the pinball losses wherever they have crossed (Chernozhukov, Fernández-Val and Galichon, "Quantile and Probability
-// Curves Without Crossing", Econometrica 2010).
+// lowers the sum of the pinball losses wherever they have crossed (Chernozhukov, Fernández-Val and Galichon, "Quantile
+// and Probability Curves Without Crossing", Econometrica 2010).
 package boost
 
 import (
@@ -69,7 +69,8 @@ func (m *Model) Gains() []float64 { return m.gains }
 // = not known. Predict allocates nothing.
 func (m *Model) Predict(row []float32, dst []float64) {
 	if len(row) != len(m.names) || len(dst) != len(m.levels) {
-		panic(fmt.Errorf("boost: a row of %d values and %d quantiles, want %d and %d", len(row), len(dst), len(m.names), len(m.levels)))
+		panic(fmt.Errorf("boost: a row of %d values and %d quantiles, want %d and %d", len(row), len(dst), len(m.names),
+			len(m.levels)))
 	}
 	for i := range m.parts {
 		dst[i] = m.parts[i].predict(row)
@@ -96,8 +97,8 @@ func (e *ensemble) predict(row []float32) float64 {
 	return sum
 }
 
-// step returns the child of node i that row goes to, or i if it is a leaf. It has no branches, because the processor could
-// not predict them.
+// step returns the child of node i that row goes to, or i if it is a leaf. It has no branches, because the processor
+// could not predict them.
 func (e *ensemble) step(i int32, row []float32) int32 {
 	leaf := i >> 31 // all ones or all zeros
 	n := &e.nodes[i&^leaf]

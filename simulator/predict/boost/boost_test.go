@@ -212,7 +212,8 @@ func TestAConstantTargetNeedsNoTree(t *testing.T) {
 func TestSmallTables(t *testing.T) {
 	o := DefaultOptions()
 	o.MinLeaf, o.Rate = 1, 1
-	if got := predict(mustFit(t, []float32{1, nan}, []float64{3}, five, o), nan, 2); !slices.Equal(got, []float64{3, 3, 3, 3, 3}) {
+	if got := predict(mustFit(t, []float32{1, nan}, []float64{3}, five, o), nan, 2); !slices.Equal(got,
+		[]float64{3, 3, 3, 3, 3}) {
 		t.Errorf("one row gives %v", got)
 	}
 	if got := predict(mustFit(t, []float32{nan, nan, nan}, []float64{1, 1, 4}, []float64{0.5}, o), 0); got[0] != 1 {
@@ -273,7 +274,8 @@ func TestSharesDrawBySeed(t *testing.T) {
 		o.Seed++
 		other := mustFit(t, rows, target, []float64{0.5}, o).AppendBinary(nil)
 		if !bytes.Equal(one, again) || bytes.Equal(one, other) {
-			t.Errorf("%+v: the same seed gives the same model: %v, another seed too: %v", c, bytes.Equal(one, again), bytes.Equal(one, other))
+			t.Errorf("%+v: the same seed gives the same model: %v, another seed too: %v", c, bytes.Equal(one, again),
+				bytes.Equal(one, other))
 		}
 	}
 	// With one column a tree and one split a tree, gains appear in as many features as there are trees at most.
@@ -368,20 +370,25 @@ func TestFitRefuses(t *testing.T) {
 		{[]string{"a", ""}, []float32{1, 2}, []float64{1}, five, "boost: the name of feature 1 has 0 bytes, want 1 to 256"},
 		{[]string{"a", "a"}, []float32{1, 2}, []float64{1}, five, `boost: two features have the name "a"`},
 		{[]string{"a"}, nil, nil, five, "boost: 0 values of 1 features for 0 targets, want a row of values for each target"},
-		{[]string{"a"}, []float32{1, 2}, []float64{1}, five, "boost: 2 values of 1 features for 1 targets, want a row of values for each target"},
+		{[]string{"a"}, []float32{1, 2}, []float64{1}, five,
+			"boost: 2 values of 1 features for 1 targets, want a row of values for each target"},
 		{[]string{"a"}, []float32{1, 2}, []float64{1, math.NaN()}, five, "boost: target 1 is NaN, want a finite number"},
 		{[]string{"a"}, []float32{1}, []float64{math.Inf(1)}, five, "boost: target 0 is +Inf, want a finite number"},
 		{[]string{"a"}, []float32{1}, []float64{1}, nil, "boost: 0 levels, want 1 to 256"},
-		{[]string{"a"}, []float32{1}, []float64{1}, []float64{0.5, 0.5}, "boost: level 1 is 0.5, want ascending levels between 0 and 1"},
-		{[]string{"a"}, []float32{1}, []float64{1}, []float64{1}, "boost: level 0 is 1, want ascending levels between 0 and 1"},
-		{[]string{"a"}, []float32{1}, []float64{1}, []float64{math.NaN()}, "boost: level 0 is NaN, want ascending levels between 0 and 1"},
+		{[]string{"a"}, []float32{1}, []float64{1}, []float64{0.5, 0.5},
+			"boost: level 1 is 0.5, want ascending levels between 0 and 1"},
+		{[]string{"a"}, []float32{1}, []float64{1}, []float64{1},
+			"boost: level 0 is 1, want ascending levels between 0 and 1"},
+		{[]string{"a"}, []float32{1}, []float64{1}, []float64{math.NaN()},
+			"boost: level 0 is NaN, want ascending levels between 0 and 1"},
 	} {
 		_, err := Fit(context.Background(), c.names, c.rows, c.target, c.levels, DefaultOptions(), 1)
 		if fmt.Sprint(err) != c.want {
 			t.Errorf("got  %v\nwant %v", err, c.want)
 		}
 	}
-	if _, err := Fit(context.Background(), []string{"a"}, []float32{1}, []float64{1}, five, Options{}, 1); len(fault.All(err)) == 0 {
+	if _, err := Fit(context.Background(), []string{"a"}, []float32{1}, []float64{1}, five, Options{},
+		1); len(fault.All(err)) == 0 {
 		t.Errorf("no options: got %v", err)
 	}
 }

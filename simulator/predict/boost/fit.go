@@ -11,10 +11,11 @@ import (
 
 // Fit fits a model to rows, which hold a value for each of names, row after row; NaN = not known. target has a finite
 // number for each row. levels ascend, between 0 and 1. The result is the same for any number of workers, and the
-// ensemble of a level does not depend on the other levels. Fit keeps none of its arguments. Besides the model it needs a
-// byte for each value, about 30 bytes a row for each worker, and histograms: 2 KB a feature for each worker and leaf that
-// can be split.
-func Fit(ctx context.Context, names []string, rows []float32, target, levels []float64, o Options, workers int) (*Model, error) {
+// ensemble of a level does not depend on the other levels. Fit keeps none of its arguments. Besides the model it needs
+// a byte for each value, about 30 bytes a row for each worker, and histograms: 2 KB a feature for each worker and leaf
+// that can be split.
+func Fit(ctx context.Context, names []string, rows []float32, target, levels []float64, o Options,
+	workers int) (*Model, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -128,7 +129,8 @@ func (f *fit) renew(rows []entry) float64 {
 	return value
 }
 
-// draw chooses the rows and columns of the next tree. They are the same for all levels, whose ensembles cross less then.
+// draw chooses the rows and columns of the next tree. They are the same for all levels, whose ensembles cross less
+// then.
 func (f *fit) draw(seed uint64) {
 	g := f.grower
 	g.order, f.out = g.order[:0], f.out[:0]
@@ -147,8 +149,8 @@ func (f *fit) draw(seed uint64) {
 	})
 }
 
-// choose calls each for every i < n in order. in is true for a share of them, at least one, which the stream called name
-// draws (Knuth, "The Art of Computer Programming" 2, algorithm S of section 3.4.2). A share of 1 draws nothing.
+// choose calls each for every i < n in order. in is true for a share of them, at least one, which the stream called
+// name draws (Knuth, "The Art of Computer Programming" 2, algorithm S of section 3.4.2). A share of 1 draws nothing.
 func choose(n int, share float64, seed uint64, name string, each func(i int, in bool)) {
 	wanted := min(n, max(1, int(math.Round(share*float64(n)))))
 	src := rng.Source(seed, name)

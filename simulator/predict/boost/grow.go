@@ -100,8 +100,8 @@ func (g *grower) grow(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// divide makes the best split of leaf i, which becomes the child on side 0, and returns the number of the other one. The
-// leaf's histograms go to the larger child.
+// divide makes the best split of leaf i, which becomes the child on side 0, and returns the number of the other one.
+// The leaf's histograms go to the larger child.
 func (g *grower) divide(i int) int {
 	left := &g.leaves[i]
 	s, number, right := left.best, len(g.splits), len(g.leaves)

@@ -58,7 +58,8 @@ func TestLossesAreThoseOfLightGBM(t *testing.T) {
 		t.Fatal(err)
 	}
 	width := len(names)
-	m, err := Fit(context.Background(), names, rows[:comparedFit*width], target[:comparedFit], want.Levels, DefaultOptions(), 2)
+	m, err := Fit(context.Background(), names, rows[:comparedFit*width], target[:comparedFit], want.Levels,
+		DefaultOptions(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,8 @@ func checkLevels(levels []float64) error {
 // checkTable returns what is wrong with the rows and targets of a fit.
 func checkTable(features int, rows []float32, target []float64) error {
 	if n := len(target); n < 1 || n > math.MaxInt32 || len(rows) != n*features {
-		return fmt.Errorf("%d values of %d features for %d targets, want a row of values for each target", len(rows), features, n)
+		return fmt.Errorf("%d values of %d features for %d targets, want a row of values for each target", len(rows),
+			features, n)
 	}
 	for i, x := range target {
 		if !(math.Abs(x) <= maxTarget) {

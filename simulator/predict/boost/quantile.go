@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// quantile returns the quantile of v at level, between two values by their distance, and changes their order. It stands at
-// position level·(n+1) of n values, counted from 1, but not before the first or behind the last. There the next value
-// falls below it with a chance of level (Weibull). The position in LightGBM, level·(n-1) counted from 0, is nearer to
-// the median, by most of a row at the outer levels; in leaves of 20 rows that makes forecasts too narrow.
+// quantile returns the quantile of v at level, between two values by their distance, and changes their order. It stands
+// at position level·(n+1) of n values, counted from 1, but not before the first or behind the last. There the next
+// value falls below it with a chance of level (Weibull). The position in LightGBM, level·(n-1) counted from 0, is
+// nearer to the median, by most of a row at the outer levels; in leaves of 20 rows that makes forecasts too narrow.
 func quantile(v []float64, level float64) float64 {
 	at := max(0, level*float64(len(v)+1)-1)
 	k := min(int(at), len(v)-1)

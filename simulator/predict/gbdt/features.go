@@ -13,8 +13,8 @@ import (
 var own = [...]string{"gpus", "gpu_share", "cpus", "memory", "requested_time", "hour", "weekday"}
 
 // Features names the columns of a row, all of them numbers, NaN where the trace does not say: GPUs, the share of each
-// (1 = whole), cores and bytes of memory for the gang, ln(requested time in seconds), hour of the day and day of the week
-// of the submit on the trace's clock, then history.FeatureNames.
+// (1 = whole), cores and bytes of memory for the gang, ln(requested time in seconds), hour of the day and day of the
+// week of the submit on the trace's clock, then history.FeatureNames.
 func Features() []string { return append(own[:], history.FeatureNames()...) }
 
 // columns is the number of features.

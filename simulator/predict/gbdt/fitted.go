@@ -18,8 +18,8 @@ import (
 	"clustergym/traces"
 )
 
-// Fitted are trees that have been fitted to jobs of a trace, and what is needed to notice that they are measured on these
-// same jobs. It never changes.
+// Fitted are trees that have been fitted to jobs of a trace, and what is needed to notice that they are measured on
+// these same jobs. It never changes.
 type Fitted struct {
 	// Trace names the trace, for people.
 	Trace string
@@ -43,8 +43,8 @@ type Row struct {
 	Target float64
 }
 
-// Describe calls each for every job of jobs, which are in order of submit, in the order of their ends. Jobs are taken to have
-// started when they were submitted. It ends with the first error of each.
+// Describe calls each for every job of jobs, which are in order of submit, in the order of their ends. Jobs are taken
+// to have started when they were submitted. It ends with the first error of each.
 func Describe(jobs []traces.Job, each func(r *Row) error) (err error) {
 	p := New(1).New().(*predictor)
 	p.maker.fixed = true
@@ -90,7 +90,8 @@ func Fit(ctx context.Context, trace string, jobs []traces.Job, until time.Durati
 // mark returns a number that identifies a job of a trace, wherever the trace begins.
 func mark(j *traces.Job) uint64 {
 	h := rng.Hash(j.ID)
-	for _, x := range []uint64{uint64(j.Work), uint64(predict.Requested(j)), uint64(j.GPUs), uint64(j.GPUMilli), rng.Hash(j.User), rng.Hash(j.VC)} {
+	for _, x := range []uint64{uint64(j.Work), uint64(predict.Requested(j)), uint64(j.GPUs), uint64(j.GPUMilli),
+		rng.Hash(j.User), rng.Hash(j.VC)} {
 		h = rng.Mix(h ^ x)
 	}
 	return h
@@ -105,8 +106,8 @@ func (f *Fitted) Knows(j *traces.Job) bool {
 	return ok
 }
 
-// Gains returns, for each of Features, by how much the splits on it have reduced the loss that trees are grown by. Do not
-// change it.
+// Gains returns, for each of Features, by how much the splits on it have reduced the loss that trees are grown by. Do
+// not change it.
 func (f *Fitted) Gains() []float64 { return f.model.Gains() }
 
 // Predict returns what the trees say of a row: the forecast of a predictor that has just begun, without the widening by
@@ -124,8 +125,8 @@ func (f *Fitted) Predict(r *Row) predict.Forecast {
 // fileMagic begins a file and names the version of its format.
 const fileMagic = "clustergym gbdt 1\n"
 
-// AppendBinary appends f to dst and returns the longer slice: the name of the trace, Until, the marks of the jobs, and the
-// model as package boost writes it.
+// AppendBinary appends f to dst and returns the longer slice: the name of the trace, Until, the marks of the jobs, and
+// the model as package boost writes it.
 func (f *Fitted) AppendBinary(dst []byte) []byte {
 	start := len(dst)
 	b := snap.Begin(dst, fileMagic)
@@ -147,12 +148,13 @@ var (
 	ErrFeatures = errors.New("its features or quantiles are not those of this gymctl; fit it again")
 )
 
-// Parse reads what AppendBinary wrote. src may be hostile: Parse checks every number, and takes memory in proportion to the
-// bytes present.
+// Parse reads what AppendBinary wrote. src may be hostile: Parse checks every number, and takes memory in proportion to
+// the bytes present.
 func Parse(src []byte) (*Fitted, error) {
 	const family = "clustergym gbdt "
 	switch {
-	case strings.HasPrefix(fileMagic, string(src[:min(len(src), len(fileMagic))])) && len(src) > 0 && len(src) < len(fileMagic):
+	case strings.HasPrefix(fileMagic, string(src[:min(len(src), len(fileMagic))])) && len(src) > 0 &&
+		len(src) < len(fileMagic):
 		return nil, ErrDamaged
 	case !strings.HasPrefix(string(src[:min(len(src), len(family))]), family):
 		return nil, ErrNoModel

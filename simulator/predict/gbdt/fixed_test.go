@@ -9,8 +9,8 @@ import (
 	"clustergym/traces/synth"
 )
 
-// A predictor that is fitted once has the same trees at the end of a run, and those depend on nothing that ends after the job
-// at which they were fitted. One with an archive fits anew.
+// A predictor that is fitted once has the same trees at the end of a run, and those depend on nothing that ends after
+// the job at which they were fitted. One with an archive fits anew.
 func TestFixedTreesAreFittedOnce(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees the same code in TestWorkers, which takes less time; make unit runs this test")
@@ -53,7 +53,8 @@ func TestFixedTreesAreFittedOnce(t *testing.T) {
 	if _, _, p := run(NewArchive(jobs, 1)); p.fitted == 0 {
 		t.Error("a predictor with an archive has not fitted anew")
 	}
-	if a, b := NewFixed(jobs, first, 1).String(), NewArchive(jobs, 1).String(); a == b || NewFixed(jobs, first+1, 1).String() == a {
+	if a, b := NewFixed(jobs, first, 1).String(), NewArchive(jobs, 1).String(); a == b ||
+		NewFixed(jobs, first+1, 1).String() == a {
 		t.Errorf("the makers are called %q and %q", a, b)
 	}
 }

@@ -80,8 +80,8 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// A run that begins in the middle of a trace begins with trees fitted to what had ended at one of the Slices points before,
-// and depends on nothing that ends later.
+// A run that begins in the middle of a trace begins with trees fitted to what had ended at one of the Slices points
+// before, and depends on nothing that ends later.
 func TestTheArchiveKnowsNothingOfLaterEnds(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees the same code in TestWorkers, which takes less time; make unit runs this test")
@@ -195,7 +195,8 @@ func TestModelsOfFiles(t *testing.T) {
 	}
 	one, _ := read(good, nil)
 	two, _ := read(good, jobs)
-	all := []string{one.String(), two.String(), gbdt.New(1).String(), gbdt.NewArchive(jobs, 1).String(), gbdt.NewArchive(jobs[:299], 1).String()}
+	all := []string{one.String(), two.String(), gbdt.New(1).String(), gbdt.NewArchive(jobs, 1).String(),
+		gbdt.NewArchive(jobs[:299], 1).String()}
 	slices.Sort(all)
 	if len(slices.Compact(slices.Clone(all))) != len(all) {
 		t.Errorf("different makers have one name: %q", all)
@@ -203,10 +204,11 @@ func TestModelsOfFiles(t *testing.T) {
 	t.Run("contract", func(t *testing.T) { predicttest.Run(t, two, magic, 150) })
 }
 
-// Jobs are replayed in order: each ends before any job that is submitted at its end or later, and jobs that end together in
-// order of the trace.
+// Jobs are replayed in order: each ends before any job that is submitted at its end or later, and jobs that end
+// together in order of the trace.
 func TestReplay(t *testing.T) {
-	jobs := []traces.Job{{ID: "a", Work: 5}, {ID: "b", Submit: 1, Work: 4}, {ID: "c", Submit: 1, Work: 1}, {ID: "d", Submit: 2, Work: 9}, {ID: "e", Submit: 5}}
+	jobs := []traces.Job{{ID: "a", Work: 5}, {ID: "b", Submit: 1, Work: 4}, {ID: "c", Submit: 1, Work: 1},
+		{ID: "d", Submit: 2, Work: 9}, {ID: "e", Submit: 5}}
 	l := &listener{Predictor: history.NewArchive(nil).New()}
 	gbdt.Replay(jobs, l, func(end time.Duration, _ int, j *traces.Job) { l.log += fmt.Sprint(" ", j.ID, "@", int(end)) })
 	if want := " +a +b +c c@2 +d a@5 b@5 +e e@5 d@11"; l.log != want {

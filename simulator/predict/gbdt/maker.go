@@ -43,8 +43,8 @@ type table struct {
 	end  []time.Duration
 }
 
-// New returns a maker of predictors that fit trees in their run alone, on up to workers goroutines; the forecasts do not
-// depend on their number.
+// New returns a maker of predictors that fit trees in their run alone, on up to workers goroutines; the forecasts do
+// not depend on their number.
 func New(workers int) *Maker {
 	return &Maker{name: "gbdt", past: history.NewArchive(nil), workers: workers}
 }
@@ -53,7 +53,8 @@ func New(workers int) *Maker {
 func NewFitted(f *Fitted, jobs []traces.Job, workers int) *Maker {
 	past := history.NewArchive(jobs)
 	return &Maker{
-		name: fmt.Sprintf("gbdt of a file (%016x), %s", f.sum, past), past: past, workers: workers, fixed: true, given: f.model, from: len(f.jobs),
+		name: fmt.Sprintf("gbdt of a file (%016x), %s", f.sum,
+			past), past: past, workers: workers, fixed: true, given: f.model, from: len(f.jobs),
 	}
 }
 

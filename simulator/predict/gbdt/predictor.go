@@ -205,8 +205,8 @@ func (p *predictor) AppendSnapshot(dst []byte) []byte {
 	return snap.Seal(c.Appended(), len(dst))
 }
 
-// code appends p to a snapshot, or reads it from one, past and model being those of its parts. It reports whether p can be a
-// predictor.
+// code appends p to a snapshot, or reads it from one, past and model being those of its parts. It reports whether p can
+// be a predictor.
 func (p *predictor) code(c *snap.Codec, past, model *[]byte) bool {
 	c.Bytes(past)
 	snap.Ints(c, &p.origin)

@@ -29,8 +29,8 @@ func (n *noting) Predict(now time.Duration, number int, j *traces.Job) predict.F
 	return f
 }
 
-// Replay shows p jobs, which are in order of submit, as if each started when it was submitted. It calls ends for each job
-// before p learns that it has finished; number is the job's.
+// Replay shows p jobs, which are in order of submit, as if each started when it was submitted. It calls ends for each
+// job before p learns that it has finished; number is the job's.
 func Replay(jobs []traces.Job, p predict.Predictor, ends func(end time.Duration, number int, j *traces.Job)) {
 	p.Reset(0)
 	// Jobs finish in order of their ends; those that end together, in the order of the trace.

@@ -8,7 +8,8 @@ import (
 	"clustergym/traces"
 )
 
-// A run fits trees to First jobs, and again with every First jobs or a part 1/Again of the last fit's, whichever is more.
+// A run fits trees to First jobs, and again with every First jobs or a part 1/Again of the last fit's, whichever is
+// more.
 func TestFitsAreDue(t *testing.T) {
 	var r rows
 	var at []int
@@ -33,7 +34,8 @@ func TestPredictorFitsWhenDue(t *testing.T) {
 	p := New(1).New().(*predictor)
 	p.Reset(0)
 	for i := range First + First/2 {
-		j := traces.Job{Submit: time.Duration(i) * time.Minute, Work: time.Duration(1+i%97) * time.Second, GPUs: 1 + i%4, GPUMilli: 1000}
+		j := traces.Job{Submit: time.Duration(i) * time.Minute, Work: time.Duration(1+i%97) * time.Second, GPUs: 1 + i%4,
+			GPUMilli: 1000}
 		p.Predict(j.Submit, 0, &j)
 		p.Finished(j.Submit, 0, j.Work)
 		want := 0
@@ -46,13 +48,14 @@ func TestPredictorFitsWhenDue(t *testing.T) {
 	}
 }
 
-// A run that begins with an archive goes on from it: it fits anew when a part has been added to what its trees know, and
-// then to the archive's last jobs and its own.
+// A run that begins with an archive goes on from it: it fits anew when a part has been added to what its trees know,
+// and then to the archive's last jobs and its own.
 func TestRunsGoOnFromTheirArchive(t *testing.T) {
 	const all = 4000
 	jobs := make([]traces.Job, all)
 	for i := range jobs {
-		jobs[i] = traces.Job{Submit: time.Duration(i) * time.Minute, Work: time.Duration(1+i%53) * time.Second, GPUs: 1 + i%4, GPUMilli: 1000}
+		jobs[i] = traces.Job{Submit: time.Duration(i) * time.Minute, Work: time.Duration(1+i%53) * time.Second, GPUs: 1 + i%4,
+			GPUMilli: 1000}
 	}
 	m := NewArchive(jobs, 1)
 	p := m.New().(*predictor)

@@ -12,8 +12,8 @@ import (
 	"clustergym/traces"
 )
 
-// Archive makes predictors that know, of the jobs of a trace, those that had ended when their run begins. Its jobs never
-// change, so that all predictors share them. Safe for concurrent use.
+// Archive makes predictors that know, of the jobs of a trace, those that had ended when their run begins. Its jobs
+// never change, so that all predictors share them. Safe for concurrent use.
 type Archive struct {
 	name string
 	of   map[uint64]segment // by key

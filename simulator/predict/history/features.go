@@ -24,8 +24,8 @@ func FeatureNames() []string {
 	return names
 }
 
-// Features writes what is known of jobs like the one of this number, which has just been submitted (Predict), to dst, in
-// the order of FeatureNames; NaN = not known.
+// Features writes what is known of jobs like the one of this number, which has just been submitted (Predict), to dst,
+// in the order of FeatureNames; NaN = not known.
 func (p *Predictor) Features(number int, dst []float32) {
 	for i := range dst[:most*len(statistics)] {
 		dst[i] = float32(math.NaN())

@@ -206,8 +206,8 @@ func (p *plain) hear(e *predicttest.Event) {
 	}
 }
 
-// Every forecast of drawn runs is that of the plain implementation: order of keys, the last Keep, too small samples, shares
-// of requests, jobs that run, and the calibration.
+// Every forecast of drawn runs is that of the plain implementation: order of keys, the last Keep, too small samples,
+// shares of requests, jobs that run, and the calibration.
 func TestForecastsAreThoseOfThePlainWay(t *testing.T) {
 	var censored, few, shares int
 	var keys [6]int
@@ -250,7 +250,8 @@ func TestForecastsAreThoseOfThePlainWay(t *testing.T) {
 			want.in[e.Number] = a
 		}
 	}
-	for what, n := range map[string]int{"jobs that run": censored, "small samples": few, "requests": shares, "nothing": keys[0],
+	for what, n := range map[string]int{"jobs that run": censored, "small samples": few, "requests": shares,
+		"nothing":        keys[0],
 		"the finest key": keys[1], "the second": keys[2], "the third": keys[3], "the fourth": keys[4]} {
 		if n < 20 {
 			t.Errorf("only %d forecasts with %s", n, what)

@@ -95,8 +95,8 @@ func (p *Predictor) sample(key uint64, guess int32) int32 {
 	return i
 }
 
-// over appends to dst for how long those of the last started jobs of s have run that still run and have run for more than x,
-// in ascending order. The job of the number itself is left out.
+// over appends to dst for how long those of the last started jobs of s have run that still run and have run for more
+// than x, in ascending order. The job of the number itself is left out.
 func (p *Predictor) over(s *sample, now time.Duration, x float64, itself int, dst []float64) []float64 {
 	for _, number := range s.begun {
 		if number == 0 || int(number) == itself+1 {
@@ -290,8 +290,8 @@ func (p *Predictor) AppendSnapshot(dst []byte) []byte {
 	return snap.Seal(c.Appended(), len(dst))
 }
 
-// code appends s to a snapshot, or reads it from one; the methods that change s keep sorted up to date. It reports whether s
-// can be a sample.
+// code appends s to a snapshot, or reads it from one; the methods that change s keep sorted up to date. It reports
+// whether s can be a sample.
 func (s *sample) code(c *snap.Codec) bool {
 	n, at := s.n, s.at
 	c.U64(&s.hash)
@@ -321,7 +321,8 @@ func (s *sample) code(c *snap.Codec) bool {
 	return s.valid()
 }
 
-// code appends j to a snapshot, or reads it from one. Keys are the places of samples there. It reports whether j can be a job.
+// code appends j to a snapshot, or reads it from one. Keys are the places of samples there. It reports whether j can be
+// a job.
 func (j *job) code(c *snap.Codec) bool {
 	snap.Ints(c, &j.n)
 	if j.n < 0 || j.n > most {

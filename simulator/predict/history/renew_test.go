@@ -57,7 +57,8 @@ func TestARenewedForecastIsThatOfAnEqualJob(t *testing.T) {
 	}
 }
 
-// Two jobs of a script run for a minute, and a third waits. Both ends are news for it. That a job runs itself is no news for it, but it is for the others.
+// Two jobs of a script run for a minute, and a third waits. Both ends are news for it. That a job runs itself is no
+// news for it, but it is for the others.
 func TestNewsOfEqualJobs(t *testing.T) {
 	p := history.New(history.NewArchive(nil))
 	p.Reset(0)
@@ -77,6 +78,7 @@ func TestNewsOfEqualJobs(t *testing.T) {
 	}
 	// The second has outlived the median: it counts for the third, not for itself.
 	if itself, other := p.Renew(time.Hour, 1, &j), p.Renew(time.Hour, 2, &j); itself.Seen != 1 || other.Seen != 2 {
-		t.Errorf("the forecast is of %d jobs for the one that runs and of %d for the other, want 1 and 2", itself.Seen, other.Seen)
+		t.Errorf("the forecast is of %d jobs for the one that runs and of %d for the other, want 1 and 2", itself.Seen,
+			other.Seen)
 	}
 }

@@ -35,8 +35,8 @@ type head struct {
 	begun [Recent]int32 // a ring of the last starts, of a finest key: the number of the job + 1, 0 if it runs no more
 }
 
-// add takes in a run time, in place of the oldest if there are Keep. Of keys that nobody looks at it leaves the sorting for
-// later: most jobs are forecast from one key of their five.
+// add takes in a run time, in place of the oldest if there are Keep. Of keys that nobody looks at it leaves the sorting
+// for later: most jobs are forecast from one key of their five.
 func (s *sample) add(x float64) {
 	switch {
 	case s.stale:

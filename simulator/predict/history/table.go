@@ -5,12 +5,13 @@ import (
 	"math/bits"
 )
 
-// factor spreads keys over slots. It differs between processes, so that nobody can choose keys that share a slot; where a
-// key stands changes nothing else.
+// factor spreads keys over slots. It differs between processes, so that nobody can choose keys that share a slot; where
+// a key stands changes nothing else.
 var factor = maphash.String(maphash.MakeSeed(), "") | 1
 
-// table finds the sample of a key: a hash table with open addressing, whose keys are hashes already. A look-up touches one
-// place of memory, where those of a map of the language touch several; with thousands of users that is most of the cost.
+// table finds the sample of a key: a hash table with open addressing, whose keys are hashes already. A look-up touches
+// one place of memory, where those of a map of the language touch several; with thousands of users that is most of the
+// cost.
 type table struct {
 	slots []slot // a power of two, at most half full
 	n     int

@@ -1,5 +1,5 @@
-// Package predicttest tests implementations of predict.Predictor: Run checks the contract, and Draw draws the events of a
-// run for tests of their own.
+// Package predicttest tests implementations of predict.Predictor: Run checks the contract, and Draw draws the events of
+// a run for tests of their own.
 package predicttest
 
 import (
@@ -42,9 +42,9 @@ type life struct {
 	work    time.Duration
 }
 
-// Draw draws the events of a run in which n jobs are submitted. Jobs have up to users users, with names of their own, or
-// none; some have requested times. They start, are stopped, start again, finish or are dropped, and numbers are used again.
-// A third of the jobs is in the system at the end.
+// Draw draws the events of a run in which n jobs are submitted. Jobs have up to users users, with names of their own,
+// or none; some have requested times. They start, are stopped, start again, finish or are dropped, and numbers are used
+// again. A third of the jobs is in the system at the end.
 func Draw(r *rand.Rand, n, users int) (events []Event) {
 	var (
 		in    []life
@@ -97,14 +97,16 @@ func Draw(r *rand.Rand, n, users int) (events []Event) {
 }
 
 func job(r *rand.Rand, users, i int, now time.Duration) traces.Job {
-	j := traces.Job{ID: fmt.Sprint("j", i), Submit: now, GPUs: 1 << r.IntN(3), GPUMilli: 1000, VC: fmt.Sprint("vc", r.IntN(2))}
+	j := traces.Job{ID: fmt.Sprint("j", i), Submit: now, GPUs: 1 << r.IntN(3), GPUMilli: 1000,
+		VC: fmt.Sprint("vc", r.IntN(2))}
 	if u := r.IntN(users + 1); u > 0 {
 		j.User = fmt.Sprint("u", u)
 		if k := r.IntN(3); k > 0 {
 			j.Name = fmt.Sprint(j.User, " n", k)
 		}
 	}
-	j.Work = time.Duration(float64(time.Duration(len(j.User)+len(j.Name))*5*time.Second)*math.Exp(r.NormFloat64())) + time.Duration(r.IntN(2))
+	j.Work = time.Duration(float64(time.Duration(len(j.User)+len(j.Name))*5*time.Second)*math.Exp(r.NormFloat64())) +
+		time.Duration(r.IntN(2))
 	if r.IntN(4) == 0 {
 		j.Estimate = j.Work * time.Duration(1+r.IntN(5))
 	}

@@ -73,7 +73,8 @@ func Run(t *testing.T, maker predict.Maker, magic string, n int) {
 	})
 }
 
-// continues checks that a predictor goes on from a snapshot as the one that was saved. want are the forecasts of all events.
+// continues checks that a predictor goes on from a snapshot as the one that was saved. want are the forecasts of all
+// events.
 func continues(t *testing.T, r *rand.Rand, fresh func() predict.Predictor, events []Event, want []predict.Forecast) {
 	for range 8 {
 		at := r.IntN(len(events) + 1)

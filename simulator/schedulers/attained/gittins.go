@@ -56,7 +56,8 @@ type quantumEnd struct {
 // maxMemo bounds the numbers of quanta whose keys are kept.
 const maxMemo = 1 << 16
 
-// NewGittins returns the state for a quantum and a distribution of GPU-times; if it is empty, it is learned from jobs that finish.
+// NewGittins returns the state for a quantum and a distribution of GPU-times; if it is empty, it is learned from jobs
+// that finish.
 func NewGittins(quantum time.Duration, service []time.Duration) *Gittins {
 	g := &Gittins{quantum: float64(quantum), learns: len(service) == 0, version: 1}
 	for _, d := range service {
@@ -129,7 +130,8 @@ func (g *Gittins) quantaOf(v *sim.View, j sim.Job) int64 {
 // follows reports whether j, a number in jobs, runs as its entry in the clock says.
 func (g *Gittins) follows(v *sim.View, j sim.Job) bool {
 	a := &g.jobs[j]
-	return a.stamp != 0 && v.State(j) == sim.Running && a.pos == v.Pos(j) && a.start == int64(v.Started(j)) && a.milli == queue.Milli(v, j)
+	return a.stamp != 0 && v.State(j) == sim.Running && a.pos == v.Pos(j) && a.start == int64(v.Started(j)) &&
+		a.milli == queue.Milli(v, j)
 }
 
 // live reports whether e is the entry of a job that still runs.

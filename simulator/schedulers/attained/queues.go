@@ -11,8 +11,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// queuePlace is a job's queue and its rank within: running jobs below waitBase, in order of start; waiting jobs around it,
-// with the front growing downwards and the back upwards.
+// queuePlace is a job's queue and its rank within: running jobs below waitBase, in order of start; waiting jobs around
+// it, with the front growing downwards and the back upwards.
 type queuePlace struct {
 	queue int
 	rank  float64
@@ -36,11 +36,12 @@ type Queues struct {
 	started, front, end []float64
 }
 
-// NewQueues returns queues with these limits, for time or, byGPU, for GPU-time. late: falls are noticed as Tiresias' simulator
-// notices them.
+// NewQueues returns queues with these limits, for time or, byGPU, for GPU-time. late: falls are noticed as Tiresias'
+// simulator notices them.
 func NewQueues(limits []time.Duration, promote float64, byGPU, late bool) *Queues {
 	n := len(limits) + 1
-	q := &Queues{byGPU: byGPU, late: late, promote: promote, started: make([]float64, n), front: make([]float64, n), end: make([]float64, n)}
+	q := &Queues{byGPU: byGPU, late: late, promote: promote, started: make([]float64, n), front: make([]float64, n),
+		end: make([]float64, n)}
 	for _, d := range limits {
 		q.limits = append(q.limits, int64(d))
 	}
@@ -68,7 +69,8 @@ func (q *Queues) back(queue int) float64 {
 	return q.end[queue]
 }
 
-// Before lets running jobs fall that have reached the limit of their queue; it returns when the next one falls or rises, 0 if never.
+// Before lets running jobs fall that have reached the limit of their queue; it returns when the next one falls or
+// rises, 0 if never.
 func (q *Queues) Before(v *sim.View, running []queue.Entry) (until int64) {
 	now := int64(v.Now())
 	// Several that fall at once fall in the order of the trace.

@@ -33,8 +33,8 @@ type Offer struct {
 //
 // dally asks in the network-sensitive order: the job with the least progress for its time on GPUs, that is the lowest
 // mean rate so far, goes first; the rate is 0 for a job that has not run. With Leases.Ask las the job with the least
-// attained GPU-time goes first. Ties go to the job that has waited longest, then to the earlier position in the trace. A
-// rack is declined until the job has waited rack_wait leases, the network until it has waited nw_wait leases, both
+// attained GPU-time goes first. Ties go to the job that has waited longest, then to the earlier position in the trace.
+// A rack is declined until the job has waited rack_wait leases, the network until it has waited nw_wait leases, both
 // counted from its submit or from when it lost its GPUs. If no smaller tier could ever hold the gang, the job does not
 // wait. If nothing runs and no timer will run out, no offer is declined, because nothing nearer would come.
 //
@@ -42,18 +42,19 @@ type Offer struct {
 // a node or a rack, within the last h = history leases: rack_wait = min(⌈0.8h⌉, max(6, ⌈μ+2σ⌉)) over the delays
 // before a node, nw_wait = min(h, max(12, ⌈μ+2σ⌉)) over those before a rack. μ+2σ is 1 if there are none.
 //
-// delay-las is ours. It asks in the order of attained GPU-time, least first, and a job looks at rates, not at timers. It
-// declines a rack or the network if it would progress there slower than Leases.Accept times as fast as at its place on
-// the empty cluster. This share halves with every Leases.Patience leases that the job has waited, so no job waits for
-// ever, unless Patience is 0. A gang whose lease has run out moves only to a faster place. It is asked about its own place
-// like any other, with a wait of 0: a gang that took a slow place gives it up when its lease runs out, and waits anew. If
-// nothing runs, no offer is declined.
+// delay-las is ours. It asks in the order of attained GPU-time, least first, and a job looks at rates, not at timers.
+// It declines a rack or the network if it would progress there slower than Leases.Accept times as fast as at its place
+// on the empty cluster. This share halves with every Leases.Patience leases that the job has waited, so no job waits
+// for ever, unless Patience is 0. A gang whose lease has run out moves only to a faster place. It is asked about its
+// own place like any other, with a wait of 0: a gang that took a slow place gives it up when its lease runs out, and
+// waits anew. If nothing runs, no offer is declined.
 //
 // tiresias-lease asks in the order of attained GPU-time (Tiresias: Gu et al., NSDI 2019, without its queues), under
 // the same leases. Models with a skewed gradient wait for the smallest tier that could ever hold them; others take
 // what they are offered. If nothing runs, all do.
 //
-// With Leases.Together the leases of all jobs end at whole multiples of the lease, so that everything is offered at once.
+// With Leases.Together the leases of all jobs end at whole multiples of the lease, so that everything is offered at
+// once.
 //
 // Differences from the program of Dally's authors (peer/dally): times are exact, jobs do not run in blocks, and
 // leases are kept. Machines are chosen by room, not by hash, and nodes have no slots. Passes happen at events and
@@ -457,8 +458,8 @@ func (d *delays) usualDelay() float64 {
 // Timely returns the policy's own answer to o.
 func (d *Delay) Timely(v *sim.View, o *Offer) bool { return d.TimelyBy(v, o, d.Timers) }
 
-// TimelyBy returns the answer to o that the policy would give if its timers were those that timers returns, in leases, for
-// a gang of n. The timers that wake the policy stay its own.
+// TimelyBy returns the answer to o that the policy would give if its timers were those that timers returns, in leases,
+// for a gang of n. The timers that wake the policy stay its own.
 func (d *Delay) TimelyBy(v *sim.View, o *Offer, timers func(v *sim.View, n int) (rack, network float64)) bool {
 	if d.idle(v) && (d.rule != byTimers || d.until(v) == 0) {
 		return true

@@ -24,7 +24,8 @@ func (d *Delay) Mark() {
 	d.plan.Mark(&m.starts)
 }
 
-// Back returns to the last Mark, whatever has been offered, answered and decided since. What Note has noted before stays.
+// Back returns to the last Mark, whatever has been offered, answered and decided since. What Note has noted before
+// stays.
 func (d *Delay) Back() {
 	m := &d.marked
 	d.last, d.holds = append(d.last[:0], m.last...), append(d.holds[:0], m.holds...)

@@ -31,15 +31,20 @@ type Policy struct {
 	ok    bool // proven
 }
 
-var errNotAlike = errors.New("exact plans on a counter, or on nodes of like GPUs for jobs that ask for whole GPUs and nothing else, with nothing that slows jobs down")
+var errNotAlike = errors.New(
+	"exact plans on a counter, or on nodes of like GPUs for jobs that ask for whole GPUs and nothing else, with nothing " +
+		"that slows jobs down")
 
 // New returns the policy for jobs, which are the whole workload of the run and do not change. called is the name of p.
 func New(jobs []traces.Job, p place.Placement, called string) (*Policy, error) {
 	if !place.Anywhere(p) {
-		return nil, fmt.Errorf("exact: placement %s may refuse a job although enough GPUs are free; want one that does not, as first-fit", called)
+		return nil,
+			fmt.Errorf(
+				"exact: placement %s may refuse a job although enough GPUs are free; want one that does not, as first-fit", called)
 	}
 	if n := len(jobs); n > maxTasks {
-		return nil, fault.Errorf("exact: %d jobs are too many to search all schedules, want at most %d (%s %d)", n, maxTasks, fault.Key("jobs"), maxTasks)
+		return nil, fault.Errorf("exact: %d jobs are too many to search all schedules, want at most %d (%s %d)", n, maxTasks,
+			fault.Key("jobs"), maxTasks)
 	}
 	return &Policy{jobs: jobs, place: p}, nil
 }

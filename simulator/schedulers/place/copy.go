@@ -52,7 +52,8 @@ func Takes(r *cluster.Request, kind int) bool { return r.Types == 0 || r.Types>>
 // OwnGPUs returns how many GPUs are c's own, at least 1: keys divide by it, and a virtual cluster may have no GPU.
 func OwnGPUs(c *cluster.Cluster) int { return max(1, c.Own()) }
 
-// SoleQueue returns the number of the only virtual cluster that jobs of c can be in, 0 if there are none, -1 if several share nodes.
+// SoleQueue returns the number of the only virtual cluster that jobs of c can be in, 0 if there are none, -1 if several
+// share nodes.
 func SoleQueue(c *cluster.Cluster) int {
 	if c.Owner() != 0 {
 		return 0

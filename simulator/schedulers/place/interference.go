@@ -43,7 +43,8 @@ func newLeastInterference(with Given) *leastInterference {
 
 func (*leastInterference) Reset() {}
 
-func (p *leastInterference) Place(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
+func (p *leastInterference) Place(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.Cluster,
+	dst []cluster.GPU) ([]cluster.GPU, bool) {
 	dst = dst[:0]
 	if p.with.Interference == nil || c.Pool() || !p.wide && (r.GPUs == 0 || r.Milli == 1000) {
 		return p.fit.Place(c, r, dst)

@@ -9,13 +9,13 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// lwf is least workload first, LWF-κ (Wang, Shi, Wang, Chu: "Communication contention aware scheduling of multiple
-// deep learning training jobs", 2020). The load of a GPU is the work left of the jobs on it, at rate 1, by the
-// estimates. A gang of up to κ GPUs takes those with the least load, on any nodes. A larger one goes node by node, in order of the mean load
-// of all the node's GPUs, and takes what each has room for, least loaded first. Ties go to the lowest number.
+// lwf is least workload first, LWF-κ (Wang, Shi, Wang, Chu: "Communication contention aware scheduling of multiple deep
+// learning training jobs", 2020). The load of a GPU is the work left of the jobs on it, at rate 1, by the estimates. A
+// gang of up to κ GPUs takes those with the least load, on any nodes. A larger one goes node by node, in order of the
+// mean load of all the node's GPUs, and takes what each has room for, least loaded first. Ties go to the lowest number.
 //
-// The authors' simulator knows run times, keeps its own account of loads, which includes an estimate of communication, and
-// sorts its list of nodes in place, so that ties depend on earlier placements. Here the load is that of the run.
+// The authors' simulator knows run times, keeps its own account of loads, which includes an estimate of communication,
+// and sorts its list of nodes in place, so that ties depend on earlier placements. Here the load is that of the run.
 type lwf struct {
 	k     int
 	est   sim.Estimates
@@ -50,7 +50,8 @@ func (*lwf) Reset() {}
 // Reseed changes the seed of noisy estimates.
 func (p *lwf) Reseed(seed uint64) { p.est.Seed = seed }
 
-func (p *lwf) Place(v *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
+func (p *lwf) Place(v *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Cluster,
+	dst []cluster.GPU) ([]cluster.GPU, bool) {
 	dst = dst[:0]
 	if !c.Fits(r) {
 		return dst, false

@@ -86,8 +86,8 @@ func Constrained(p Placement) bool {
 	return false
 }
 
-// Steady reports whether p chooses the same GPUs for a request as long as no job starts or ends. Of the others, lwf looks at the
-// clock, random draws, and fgd learns from the requests that it places.
+// Steady reports whether p chooses the same GPUs for a request as long as no job starts or ends. Of the others, lwf
+// looks at the clock, random draws, and fgd learns from the requests that it places.
 func Steady(p Placement) bool {
 	switch p := p.(type) {
 	case *lwf:
@@ -106,7 +106,8 @@ func Steady(p Placement) bool {
 // blind is a placement that does not look at jobs.
 type blind struct{ rule cluster.Placement }
 
-func (b *blind) Place(_ *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
+func (b *blind) Place(_ *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Cluster,
+	dst []cluster.GPU) ([]cluster.GPU, bool) {
 	return b.rule.Place(c, r, dst)
 }
 

@@ -21,7 +21,8 @@ type started struct {
 }
 
 func share(model string, seconds, gpus, milli int, on ...cluster.GPU) started {
-	return started{traces.Job{ID: model, Model: model, Work: time.Duration(seconds) * time.Second, GPUs: gpus, GPUMilli: milli}, on}
+	return started{traces.Job{ID: model, Model: model, Work: time.Duration(seconds) * time.Second, GPUs: gpus,
+		GPUMilli: milli}, on}
 }
 
 // standing returns a run at time 0 in which jobs have been started; they are numbered as listed.
@@ -67,8 +68,10 @@ func nodes(n, gpus int) cluster.Spec {
 // Three nodes of two GPUs. Loads in seconds: 10 and 4 on node 0 (mean 7); 7, on a GPU without room, and 0 on node 1
 // (3.5); 9 and 0 on node 2 (4.5).
 func TestLWFByHand(t *testing.T) {
-	jobs := []started{share("A", 10, 1, 500, 0), share("B", 4, 1, 500, 1), share("C", 6, 1, 500, 2), share("D", 1, 1, 500, 2), share("E", 9, 1, 500, 4),
-		share("one", 1, 1, 500), share("two", 1, 2, 500), share("three", 1, 3, 500), share("whole", 1, 1, 1000), share("five", 1, 5, 500)}
+	jobs := []started{share("A", 10, 1, 500, 0), share("B", 4, 1, 500, 1), share("C", 6, 1, 500, 2),
+		share("D", 1, 1, 500, 2), share("E", 9, 1, 500, 4),
+		share("one", 1, 1,
+			500), share("two", 1, 2, 500), share("three", 1, 3, 500), share("whole", 1, 1, 1000), share("five", 1, 5, 500)}
 	v := standing(t, nodes(3, 2), jobs)
 	for _, x := range []struct {
 		name string
@@ -114,8 +117,10 @@ func (p pairs) Kept(victim, other *traces.Job) float64 {
 // 3/8, with y 1 × 1/2, with both 3/16.
 func TestLeastInterferenceByHand(t *testing.T) {
 	table := pairs{{"n", "x"}: 0.75, {"x", "n"}: 0.5, {"y", "n"}: 0.5}
-	jobs := []started{share("x", 9, 1, 1000, 0), share("y", 9, 2, 1000, 4, 5), share("x", 9, 1, 1000, 8), share("y", 9, 1, 1000, 9),
-		share("n", 1, 1, 1000), share("n", 1, 3, 1000), share("n", 1, 5, 1000), share("else", 1, 1, 1000), share("n", 1, 0, 0)}
+	jobs := []started{share("x", 9, 1, 1000, 0), share("y", 9, 2, 1000, 4, 5), share("x", 9, 1, 1000, 8),
+		share("y", 9, 1, 1000, 9),
+		share("n", 1, 1,
+			1000), share("n", 1, 3, 1000), share("n", 1, 5, 1000), share("else", 1, 1, 1000), share("n", 1, 0, 0)}
 	v := standing(t, nodes(3, 4), jobs)
 	for _, x := range []struct {
 		with Given
@@ -137,7 +142,8 @@ func TestLeastInterferenceByHand(t *testing.T) {
 	}
 
 	// Shares: GPU 0 runs x, GPU 1 y, GPU 2 both, GPU 3 nothing.
-	jobs = []started{share("x", 9, 1, 400, 0), share("y", 9, 1, 300, 1), share("x", 9, 1, 200, 2), share("y", 9, 1, 200, 2),
+	jobs = []started{share("x", 9, 1, 400, 0), share("y", 9, 1, 300, 1), share("x", 9, 1, 200, 2),
+		share("y", 9, 1, 200, 2),
 		share("n", 1, 1, 500), share("n", 1, 2, 500), share("n", 1, 3, 500), share("else", 1, 1, 500)}
 	v = standing(t, nodes(2, 2), jobs)
 	for _, x := range []struct {
@@ -149,7 +155,8 @@ func TestLeastInterferenceByHand(t *testing.T) {
 		{6, "[1 0 3]"}, // no node holds it
 		{7, "[0]"},     // disturbs no job: the fullest that suffices; 600 are left of GPUs 0 and 2
 	} {
-		got, ok := named(t, "least-interference", Given{nil, table, "gpu"}).Place(v, x.job, v.Request(x.job), v.Cluster(), nil)
+		got, ok := named(t, "least-interference",
+			Given{nil, table, "gpu"}).Place(v, x.job, v.Request(x.job), v.Cluster(), nil)
 		if !ok || fmt.Sprint(got) != x.want {
 			t.Errorf("shares: job %d goes to %v, %v; want %s", x.job, got, ok, x.want)
 		}
@@ -337,7 +344,8 @@ func TestPlacementNames(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{"", "anywhere", "lwf", "lwf-", "lwf-0", "lwf--1", "lwf-01", "lwf-+1", "lwf-x", "lwf-99999999999999999999"} {
+	for _, name := range []string{"", "anywhere", "lwf", "lwf-", "lwf-0", "lwf--1", "lwf-01", "lwf-+1", "lwf-x",
+		"lwf-99999999999999999999"} {
 		_, err := New(name, sim.Estimates{}, Given{})
 		if err == nil || !strings.Contains(err.Error(), "consolidate-first") || !strings.Contains(err.Error(), "lwf-1") {
 			t.Errorf("%q: %v", name, err)

@@ -79,8 +79,8 @@ func (s *Plan) Clear() {
 
 func (s *Plan) of(j sim.Job) *placement { return grow.At(&s.placement, j) }
 
-// Begin starts a plan in which no job has a place. Running jobs with GPUs for which loose returns true hold no GPUs in it; all
-// others keep theirs. Jobs that were started at this same time cannot be stopped.
+// Begin starts a plan in which no job has a place. Running jobs with GPUs for which loose returns true hold no GPUs in
+// it; all others keep theirs. Jobs that were started at this same time cannot be stopped.
 func (s *Plan) Begin(v *sim.View, loose func(j sim.Job) bool) {
 	s.Clear()
 	s.On.CopyFrom(v.Cluster())
@@ -128,7 +128,8 @@ func (s *Plan) request(v *sim.View, a Ask) cluster.Request {
 func (s *Plan) Keep(v *sim.View, a Ask) bool {
 	t := s.of(a.Job)
 	r := v.Request(a.Job)
-	if !t.loose || t.taken || r.GPUs != a.N || a.Type != AnyType && TypeOf(v, a.Job) != a.Type || !Take(s.On, r, v.GPUs(a.Job)) {
+	if !t.loose || t.taken || r.GPUs != a.N || a.Type != AnyType && TypeOf(v, a.Job) != a.Type ||
+		!Take(s.On, r, v.GPUs(a.Job)) {
 		return false
 	}
 	t.taken, t.kept, t.n = true, true, a.N

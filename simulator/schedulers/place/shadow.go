@@ -6,9 +6,10 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Shadow returns when head can start at the earliest if the running jobs end as expected, queue.Never if it does not fit even
-// then. It leaves ahead as the cluster will be at that time.
-func Shadow(p Placement, v *sim.View, running *queue.Ends, list *[]sim.Job, ahead *cluster.Cluster, head sim.Job, dst *[]cluster.GPU) (shadow int64) {
+// Shadow returns when head can start at the earliest if the running jobs end as expected, queue.Never if it does not
+// fit even then. It leaves ahead as the cluster will be at that time.
+func Shadow(p Placement, v *sim.View, running *queue.Ends, list *[]sim.Job, ahead *cluster.Cluster, head sim.Job,
+	dst *[]cluster.GPU) (shadow int64) {
 	ahead.CopyFrom(v.Cluster())
 	*list = running.List((*list)[:0])
 	now := int64(v.Now())

@@ -25,7 +25,8 @@ func newSkewed() *skewed {
 
 func (*skewed) Reset() {}
 
-func (p *skewed) Place(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.Cluster, dst []cluster.GPU) ([]cluster.GPU, bool) {
+func (p *skewed) Place(v *sim.View, j sim.Job, r *cluster.Request, c *cluster.Cluster,
+	dst []cluster.GPU) ([]cluster.GPU, bool) {
 	dst, ok := p.rack.Place(c, r, dst)
 	if m := v.Trace(j).Profile; !ok || m == nil || !m.Skewed {
 		return dst, ok

@@ -8,8 +8,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Timeline is what will be free on each node from now on, if the running jobs end as expected and reservations are kept. A
-// reservation is a set of GPUs for a time: it holds for the hardware, whatever the virtual cluster of its job.
+// Timeline is what will be free on each node from now on, if the running jobs end as expected and reservations are
+// kept. A reservation is a set of GPUs for a time: it holds for the hardware, whatever the virtual cluster of its job.
 //
 // On a counter, which has no nodes, it counts.
 type Timeline struct {
@@ -31,8 +31,8 @@ type Timeline struct {
 	isDirty []bool           // scratch, by node: false between calls
 }
 
-// nodeLine is what is free on a node: from at[k] until at[k+1] the thousandths of each of its GPUs, its cores and its memory, which
-// are free[k*width:(k+1)*width].
+// nodeLine is what is free on a node: from at[k] until at[k+1] the thousandths of each of its GPUs, its cores and its
+// memory, which are free[k*width:(k+1)*width].
 type nodeLine struct {
 	epoch uint32
 	width int
@@ -242,8 +242,8 @@ func (p *Timeline) show(n int, from, to int64) (gained bool) {
 	return gained
 }
 
-// Earliest returns the first time in [from, until) from which j has a place for as long as it lasts, and leaves the place in spot. If
-// there is no such time, ok is false. With until = never that happens only while nodes are down.
+// Earliest returns the first time in [from, until) from which j has a place for as long as it lasts, and leaves the
+// place in spot. If there is no such time, ok is false. With until = never that happens only while nodes are down.
 func (p *Timeline) Earliest(choose Placement, v *sim.View, j sim.Job, lasts, from, until int64) (at int64, ok bool) {
 	r := v.Request(j)
 	at = from

@@ -2,8 +2,8 @@ package queue
 
 import "clustergym/simulator/cluster"
 
-// Bounds are what the reservations made in a pass say about those to come, since a plan only becomes fuller: a job that asks for no
-// less and lasts no shorter than another has no place before it.
+// Bounds are what the reservations made in a pass say about those to come, since a plan only becomes fuller: a job that
+// asks for no less and lasts no shorter than another has no place before it.
 type Bounds struct {
 	picky bool // the placement may refuse a gang and take a larger one
 	all   []bound
@@ -23,7 +23,8 @@ func (b *Bounds) under(k *bound, r *cluster.Request, lasts int64) bool {
 	q := &k.req
 	return k.lasts <= lasts && q.VC == r.VC && (q.Types == 0 || r.Types != 0 && r.Types&^q.Types == 0) &&
 		q.CPUMilli <= r.CPUMilli && q.MemBytes <= r.MemBytes &&
-		(q.GPUs == r.GPUs || !b.picky && 0 < q.GPUs && q.GPUs < r.GPUs) && (q.Milli == r.Milli || !b.picky && q.Milli < r.Milli)
+		(q.GPUs == r.GPUs || !b.picky && 0 < q.GPUs && q.GPUs < r.GPUs) &&
+		(q.Milli == r.Milli || !b.picky && q.Milli < r.Milli)
 }
 
 // Of returns a time before which a job that asks for r for as long as lasts has no place.

@@ -52,8 +52,8 @@ func (r *Classes) Update(v *sim.View) []int32 {
 	return r.change
 }
 
-// classIndex holds the jobs of one row by class. Within a class they are in the order of the trace, whatever its key, so
-// only classes move.
+// classIndex holds the jobs of one row by class. Within a class they are in the order of the trace, whatever its key,
+// so only classes move.
 type classIndex struct {
 	class []int32    // by slot
 	heaps []Heap     // by slot; keys are 0

@@ -66,8 +66,8 @@ func (e *Ends) Sync(est *sim.Estimates, v *sim.View, j sim.Job) (foreign bool) {
 	return runs
 }
 
-// Overdue expects the jobs that have outlived their forecast to end later, and reports whether there are such jobs. Jobs
-// that outlive another estimate are expected to end now, as in published simulators.
+// Overdue expects the jobs that have outlived their forecast to end later, and reports whether there are such jobs.
+// Jobs that outlive another estimate are expected to end now, as in published simulators.
 func (e *Ends) Overdue(est *sim.Estimates, v *sim.View) (found bool) {
 	if !est.Causal() {
 		return false

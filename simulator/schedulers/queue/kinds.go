@@ -54,14 +54,16 @@ type Kinds struct {
 	empty   int
 }
 
-// Reset forgets all jobs. Those to come are nodes of tree, and base is the state of kinds about which a pass has found out nothing.
+// Reset forgets all jobs. Those to come are nodes of tree, and base is the state of kinds about which a pass has found
+// out nothing.
 func (s *Kinds) Reset(tree *Tree, base State) {
 	s.tree, s.base, s.Limit = tree, base, 0
 	if s.index == nil {
 		s.index = map[cluster.Request]int32{}
 	}
 	clear(s.index)
-	s.kinds, s.byNeed, s.whole, s.spare, s.shut, s.again = s.kinds[:0], s.byNeed[:0], s.whole[:0], s.spare[:0], s.shut[:0], s.again[:0]
+	s.kinds, s.byNeed, s.whole, s.spare, s.shut, s.again = s.kinds[:0], s.byNeed[:0], s.whole[:0], s.spare[:0], s.shut[:0],
+		s.again[:0]
 	s.heads.clear()
 	s.picks.clear()
 	s.empty = 0
@@ -101,7 +103,8 @@ func (s *Kinds) kindOf(r *cluster.Request) int32 {
 	}
 	s.kinds[k] = kind{req: *r, need: int64(r.GPUs) * int64(r.Milli), trees: s.kinds[k].trees[:0], state: s.base}
 	s.empty++
-	at, _ := slices.BinarySearchFunc(s.byNeed, s.kinds[k].need, func(i int32, need int64) int { return cmp.Compare(s.kinds[i].need, need) })
+	at, _ := slices.BinarySearchFunc(s.byNeed, s.kinds[k].need,
+		func(i int32, need int64) int { return cmp.Compare(s.kinds[i].need, need) })
 	s.byNeed = slices.Insert(s.byNeed, at, k)
 	if counted {
 		s.whole[r.GPUs] = k

@@ -72,8 +72,8 @@ func (t *Tree) Remove(root int32, j sim.Job) int32 {
 }
 
 // Rekey gives every job of the tree at root a new key and removes those for which key returns false. It returns the new
-// root. If the order stays, as it mostly does from one point to the next, this costs one walk; if not, the tree is built
-// anew from the sorted jobs.
+// root. If the order stays, as it mostly does from one point to the next, this costs one walk; if not, the tree is
+// built anew from the sorted jobs.
 func (t *Tree) Rekey(root int32, key func(j sim.Job) (float64, bool)) int32 {
 	t.order = t.List(root, t.order[:0])
 	kept, sorted := t.order[:0], true

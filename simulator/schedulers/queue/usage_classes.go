@@ -88,8 +88,10 @@ func (u *Usage) align(d demand) float64 {
 	return sum
 }
 
-// NewByUser returns the classes of drf: the jobs of each user share a key, which is the dominant share of what u says they hold.
+// NewByUser returns the classes of drf: the jobs of each user share a key, which is the dominant share of what u says
+// they hold.
 func NewByUser(u *Usage) Classifier { return byUser{u} }
 
-// NewByDemand returns the classes of packer: jobs with the same demand share a key, which is how badly it aligns with what u says is free.
+// NewByDemand returns the classes of packer: jobs with the same demand share a key, which is how badly it aligns with
+// what u says is free.
 func NewByDemand(u *Usage) Classifier { return &byDemand{Usage: u} }

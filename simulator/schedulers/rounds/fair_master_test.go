@@ -83,8 +83,11 @@ func TestMasterIsProved(t *testing.T) {
 				paid += p
 				top = max(top, use[i])
 			}
-			if math.Abs(all-1) > 1e-12 || math.Abs(paid-1) > 1e-12 || math.Abs(top-busy) > 1e-12*top || cheapest < busy*(1-1e-10) {
-				t.Fatalf("seed %d: weights sum up to %g, prices to %g; the busiest row is %g, said to be %g; the cheapest column costs %g", seed, all, paid, top, busy, cheapest)
+			if math.Abs(all-1) > 1e-12 || math.Abs(paid-1) > 1e-12 || math.Abs(top-busy) > 1e-12*top ||
+				cheapest < busy*(1-1e-10) {
+				t.Fatalf(
+					"seed %d: weights sum up to %g, prices to %g; the busiest row is %g, said to be %g; the cheapest column costs %g",
+					seed, all, paid, top, busy, cheapest)
 			}
 			if len(l.basis) == 0 {
 				degenerate++
@@ -106,12 +109,19 @@ func TestProgramsThatCannotBeSolved(t *testing.T) {
 		basis []int
 		want  string
 	}{
-		{"a column of zeros", program{rows: 1, columns: 2, table: []float64{1, 0}, cost: []float64{1, 1}, right: []float64{1}}, []int{0}, "column of all zeros"},
-		{"a row of zeros", program{rows: 2, columns: 2, table: []float64{1, 1, 0, 0}, cost: []float64{1, 1}, right: []float64{1, 0}}, []int{0, 1}, "row of all zeros"},
-		{"more rows than columns", program{rows: 2, columns: 1, table: []float64{1, 1}, cost: []float64{1}, right: []float64{1, 1}}, []int{0, 0}, "more equality constraints"},
-		{"a singular basis", program{rows: 2, columns: 3, table: []float64{1, 1, 1, 1, 1, 0}, cost: []float64{1, 1, 1}, right: []float64{1, 1}}, []int{0, 1}, "singular"},
-		{"a basis that is not feasible", program{rows: 1, columns: 2, table: []float64{-1, 1}, cost: []float64{1, 1}, right: []float64{1}}, []int{0}, "not a feasible"},
-		{"not a number", program{rows: 1, columns: 2, table: []float64{math.NaN(), math.NaN()}, cost: []float64{1, 2}, right: []float64{1}}, []int{0}, "not a number"},
+		{"a column of zeros", program{rows: 1, columns: 2, table: []float64{1, 0}, cost: []float64{1, 1},
+			right: []float64{1}}, []int{0}, "column of all zeros"},
+		{"a row of zeros", program{rows: 2, columns: 2, table: []float64{1, 1, 0, 0}, cost: []float64{1, 1},
+			right: []float64{1, 0}}, []int{0, 1}, "row of all zeros"},
+		{"more rows than columns", program{rows: 2, columns: 1, table: []float64{1, 1}, cost: []float64{1},
+			right: []float64{1, 1}}, []int{0, 0}, "more equality constraints"},
+		{"a singular basis", program{rows: 2, columns: 3, table: []float64{1, 1, 1, 1, 1, 0}, cost: []float64{1, 1, 1},
+			right: []float64{1, 1}}, []int{0, 1}, "singular"},
+		{"a basis that is not feasible",
+			program{rows: 1, columns: 2, table: []float64{-1, 1}, cost: []float64{1, 1}, right: []float64{1}}, []int{0},
+			"not a feasible"},
+		{"not a number", program{rows: 1, columns: 2, table: []float64{math.NaN(), math.NaN()}, cost: []float64{1, 2},
+			right: []float64{1}}, []int{0}, "not a number"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if x, err := c.p.solve(c.basis); err == nil || !strings.Contains(err.Error(), c.want) {

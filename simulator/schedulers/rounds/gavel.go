@@ -281,8 +281,11 @@ func (g *gavel) work(v *sim.View) error {
 		g.row = append(g.row, i)
 	}
 	if n := len(f.size) * g.types; n > maxShares {
-		return fault.Errorf("%s: %d jobs of different kinds on %d GPU types at %v make a program of %d shares, more than the %d that are solved; "+
-			"fewer jobs at a time (%s, a lower load) or another policy", g.Name(), len(f.size), g.types, v.Now(), n, maxShares, fault.Key("jobs"))
+		return fault.Errorf(
+			"%s: %d jobs of different kinds on %d GPU types at %v make a program of %d shares, more than the %d that are "+
+				"solved; "+
+				"fewer jobs at a time (%s, a lower load) or another policy", g.Name(), len(f.size), g.types, v.Now(), n, maxShares,
+			fault.Key("jobs"))
 	}
 	if len(f.size) > 0 {
 		if g.ftf {
@@ -337,7 +340,8 @@ func (g *gavel) rank(v *sim.View) {
 				continue
 			}
 			part := (had[t] + half) / (g.time[t] + half*float64(len(g.list)))
-			g.ranked = append(g.ranked, gavelAsk{place.Ask{Job: e.Job, Type: t, N: v.Asked(e.Job)}, e.Pos, x[t] / part, due[t], x[t]})
+			g.ranked = append(g.ranked,
+				gavelAsk{place.Ask{Job: e.Job, Type: t, N: v.Asked(e.Job)}, e.Pos, x[t] / part, due[t], x[t]})
 		}
 	}
 	slices.SortFunc(g.ranked, func(a, b gavelAsk) int {

@@ -13,9 +13,9 @@ import (
 )
 
 // rounds is a policy that from time to time decides again which jobs run where: at the end of a round or a lease, or
-// whenever its chooser says so. What its chooser plans (place.Plan) is carried out in this order: stops; then moves and changes of
-// size, each as soon as its new GPUs are free; then starts. If gangs are to swap GPUs, one of them is stopped and
-// starts again a nanosecond later, because a job can be changed only once at any time.
+// whenever its chooser says so. What its chooser plans (place.Plan) is carried out in this order: stops; then moves and
+// changes of size, each as soon as its new GPUs are free; then starts. If gangs are to swap GPUs, one of them is
+// stopped and starts again a nanosecond later, because a job can be changed only once at any time.
 //
 // Jobs without GPUs take no part: they start, in the order of the trace, as soon as they fit.
 type rounds struct {
@@ -60,7 +60,8 @@ func (t *Turns) Check(f *fault.List) {
 
 // lengths are the times between decisions in the papers.
 var lengths = map[string]time.Duration{
-	"gandiva": time.Minute, "gavel-las": 6 * time.Minute, "gavel-ftf": 6 * time.Minute, "optimus": 10 * time.Minute, "themis": 20 * time.Minute,
+	"gandiva": time.Minute, "gavel-las": 6 * time.Minute, "gavel-ftf": 6 * time.Minute, "optimus": 10 * time.Minute,
+	"themis": 20 * time.Minute,
 }
 
 // Length returns the time between decisions of the policy called name, 0 if the name is none of this package.

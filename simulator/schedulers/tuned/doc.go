@@ -1,5 +1,6 @@
-// Package tuned implements the orders whose weights gymctl tune searches for: hold, which never stops a running job and can
-// leave GPUs idle, and index, which preempts. Hold and Index state the formulas. Logarithms are natural, times in hours.
+// Package tuned implements the orders whose weights gymctl tune searches for: hold, which never stops a running job and
+// can leave GPUs idle, and index, which preempts. Hold and Index state the formulas. Logarithms are natural, times in
+// hours.
 //
 // The weights of hold (policy.hold), each of a feature of a job that waits:
 //

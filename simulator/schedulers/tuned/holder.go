@@ -40,8 +40,8 @@ type waiting struct {
 	milli int // thousandths of GPUs, which add up without rounding
 }
 
-// holdJob is what is known of a job in the system. What follows from its request and estimate alone is kept from one run to the next, because
-// rollouts begin thousands of runs with the same jobs.
+// holdJob is what is known of a job in the system. What follows from its request and estimate alone is kept from one
+// run to the next, because rollouts begin thousands of runs with the same jobs.
 type holdJob struct {
 	run            uint64 // in which the rest has been set
 	pos            int
@@ -72,7 +72,8 @@ type running struct {
 	renew time.Duration // when that changes
 }
 
-// held is what some running jobs hold: thousandths of GPUs, and the sum of their products with the hours at which they end.
+// held is what some running jobs hold: thousandths of GPUs, and the sum of their products with the hours at which they
+// end.
 type held struct {
 	milli int
 	until float64
@@ -348,7 +349,8 @@ func (h *Holder) expect(v *sim.View, g *running) {
 		g.renew = g.end // if it outlives its estimate
 		return
 	}
-	// What forecasts say changes slowly, so it is computed at ages that grow by a quarter of a doubling, and stands between them.
+	// What forecasts say changes slowly, so it is computed at ages that grow by a quarter of a doubling, and stands
+	// between them.
 	k, ran := &h.jobs[g.job], now-g.begun
 	number, age, next := ageStep(ran)
 	m := &k.medians[int(number)%len(k.medians)]
@@ -358,7 +360,8 @@ func (h *Holder) expect(v *sim.View, g *running) {
 	g.end, g.renew = g.begun+m.lasting, g.begun+next
 }
 
-// ageStep returns the number, from 1, of the greatest age that is at most t, among 0, and four in each doubling from a second on; that age, and the next.
+// ageStep returns the number, from 1, of the greatest age that is at most t, among 0, and four in each doubling from a
+// second on; that age, and the next.
 func ageStep(t time.Duration) (number int32, age, next time.Duration) {
 	const unit = time.Second
 	n := uint64(t / unit)
@@ -400,8 +403,10 @@ func (h *Holder) wait(s *pass, j sim.Job, free int) {
 func (h *Holder) holdsBack(v *sim.View, s *pass, j sim.Job) bool {
 	w, k, now := &h.hold, &h.jobs[j], s.now.Hours()
 	// Running jobs up to here have ended, up to there end before j would.
-	here, _ := slices.BinarySearchFunc(h.running, s.now, func(a running, x time.Duration) int { return cmp.Compare(a.end, x) })
-	there, _ := slices.BinarySearchFunc(h.running, s.now+max(k.estimate, time.Second), func(a running, x time.Duration) int { return cmp.Compare(a.end, x) })
+	here, _ := slices.BinarySearchFunc(h.running, s.now,
+		func(a running, x time.Duration) int { return cmp.Compare(a.end, x) })
+	there, _ := slices.BinarySearchFunc(h.running, s.now+max(k.estimate, time.Second),
+		func(a running, x time.Duration) int { return cmp.Compare(a.end, x) })
 	a, b, last := &h.sums[here], &h.sums[there], &h.sums[len(h.sums)-1]
 	all := float64(s.all)
 	blocked := (float64(k.milli+last.milli-b.milli) + max(0, b.until-a.until-float64(b.milli-a.milli)*now)/k.r) / all

@@ -14,22 +14,26 @@ import (
 
 // Index are the weights of index, an order that preempts: the jobs with the least weighted sum of traits run.
 //
-// Let m be the expected time left of a job in hours, at least one second: by SRTF's estimate, which with forecasts is the time that half of such jobs
-// outlive, or if it has run for longer, the next quantile (predict.Forecast.Outliving). Let 1/f be its Gittins index (predict.Forecast.Gittins), in jobs
-// per hour, f = m for estimates that are no forecasts. Let g be its GPUs, a and w the hours for which it has run and waited, G the GPUs of the cluster and q
-// those for which all waiting jobs ask. A job's key is
+// Let m be the expected time left of a job in hours, at least one second: by SRTF's estimate, which with forecasts is
+// the time that half of such jobs outlive, or if it has run for longer, the next quantile (predict.Forecast.Outliving).
+// Let 1/f be its Gittins index (predict.Forecast.Gittins), in jobs per hour, f = m for estimates that are no forecasts.
+// Let g be its GPUs, a and w the hours for which it has run and waited, G the GPUs of the cluster and q those for which
+// all waiting jobs ask. A job's key is
 //
 //	Left·log m + Gittins·log f + Attained·log(1 + 12·a) + Width·log g + Busy·log(1 + q/G)·log g + Spread·s + Wait·log(1 + w/m) +
 //	Kin·log n + Elder·log(1 + e/m) + News·log(m′/m)   while it waits,   − Stay − Wider·log g − Longer·log m   while it runs,
 //
-// and the least goes first. s is the logarithm of the forecast's mean over its median, 0 for estimates that are no forecasts. Jobs of the same user, virtual
-// cluster, name, GPUs and requested time are of one kind, as those of a script are: n is the number of such jobs in the system, j included, and e the
-// longest run time so far among the others, in hours. n is 1 and e is 0 for jobs without a user.
+// and the least goes first. s is the logarithm of the forecast's mean over its median, 0 for estimates that are no
+// forecasts. Jobs of the same user, virtual cluster, name, GPUs and requested time are of one kind, as those of a
+// script are: n is the number of such jobs in the system, j included, and e the longest run time so far among the
+// others, in hours. n is 1 and e is 0 for jobs without a user.
 //
-// m′ is m by the forecast that the job would get if it were submitted now (sim.View.Renewed): a forecast is made once, at the submit, and jobs of the same
-// kind often come together, before any of them has ended. It is m where the predictor cannot say that.
+// m′ is m by the forecast that the job would get if it were submitted now (sim.View.Renewed): a forecast is made once,
+// at the submit, and jobs of the same kind often come together, before any of them has ended. It is m where the
+// predictor cannot say that.
 //
-// So left 1 alone is SRTF, left 1 and width 1 SRSF, gittins 1 and width 1 the order gittins; attained 1 alone is least attained service without queues.
+// So left 1 alone is SRTF, left 1 and width 1 SRSF, gittins 1 and width 1 the order gittins; attained 1 alone is least
+// attained service without queues.
 type Index struct {
 	Left     float64 `yaml:"left"`
 	Gittins  float64 `yaml:"gittins"`
@@ -48,12 +52,14 @@ type Index struct {
 
 // IndexNames returns the names of the weights, in the order of Index.Weights.
 func IndexNames() []string {
-	return []string{"left", "gittins", "news", "attained", "width", "spread", "wait", "kin", "elder", "stay", "wider", "longer", "busy"}
+	return []string{"left", "gittins", "news", "attained", "width", "spread", "wait", "kin", "elder", "stay", "wider",
+		"longer", "busy"}
 }
 
 // Weights returns where the weights are, in the order of IndexNames.
 func (x *Index) Weights() []*float64 {
-	return []*float64{&x.Left, &x.Gittins, &x.News, &x.Attained, &x.Width, &x.Spread, &x.Wait, &x.Kin, &x.Elder, &x.Stay, &x.Wider, &x.Longer, &x.Busy}
+	return []*float64{&x.Left, &x.Gittins, &x.News, &x.Attained, &x.Width, &x.Spread, &x.Wait, &x.Kin, &x.Elder, &x.Stay,
+		&x.Wider, &x.Longer, &x.Busy}
 }
 
 // IsZero reports whether no weights are given.
@@ -71,8 +77,9 @@ func (x *Index) Validate() error {
 	return l.Err()
 }
 
-// DefaultIndex returns the weights that index has with these estimates if none are given. gymctl tune has found them for the workload of
-// jobselect-preempt, with forecasts and with exact run times; docs/reference/schedulers.md says how well they carry over to others.
+// DefaultIndex returns the weights that index has with these estimates if none are given. gymctl tune has found them
+// for the workload of jobselect-preempt, with forecasts and with exact run times; docs/reference/schedulers.md says how
+// well they carry over to others.
 func DefaultIndex(e sim.Estimates) Index {
 	if e.Causal() {
 		return Index{Left: 0.35, Gittins: 0.5, News: 1, Attained: -0.3, Width: 1.5, Stay: 0.3, Wider: -0.8, Longer: -0.35}
@@ -161,7 +168,8 @@ func (x *Indexer) meet(v *sim.View, j sim.Job) *indexed {
 		x.index[name] = n
 		x.kind = append(x.kind, kind{})
 	}
-	*k = indexed{pos: v.Pos(j), kind: n, alone: t.User == "", lg: math.Log(float64(max(queue.Milli(v, j), 1)) / 1000), ran: -1}
+	*k = indexed{pos: v.Pos(j), kind: n, alone: t.User == "", lg: math.Log(float64(max(queue.Milli(v, j), 1)) / 1000),
+		ran: -1}
 	if x.est.Causal() {
 		f := v.Forecast(j)
 		k.s = math.Log(float64(f.Mean()) / float64(f.Median()))
@@ -199,7 +207,8 @@ func (x *Indexer) Look(v *sim.View) {
 	x.busy = math.Log1p(float64(asked) / float64(1000*place.OwnGPUs(v.Cluster())))
 }
 
-// Key returns the rank of j as of the last Look. The job with the least key goes first; ties go by position in the trace.
+// Key returns the rank of j as of the last Look. The job with the least key goes first; ties go by position in the
+// trace.
 func (x *Indexer) Key(v *sim.View, j sim.Job) float64 {
 	w, k, ran := &x.w, x.meet(v, j), v.Ran(j)
 	x.age(v, j, k, ran)

@@ -1,5 +1,5 @@
-// Command etcd keeps the data of the Kubernetes that make kubernetes starts: one member, on the loopback address, without
-// authentication. It ends on SIGTERM.
+// Command etcd keeps the data of the Kubernetes that make kubernetes starts: one member, on the loopback address,
+// without authentication. It ends on SIGTERM.
 package main
 
 import (

@@ -21,7 +21,8 @@ func Complete(c *cobra.Command, flag string, values ...string) {
 	CompleteBy(c, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// CompleteOrFile is complete for a flag that also takes the path of a file: where no value fits, the shell offers files.
+// CompleteOrFile is complete for a flag that also takes the path of a file: where no value fits, the shell offers
+// files.
 func CompleteOrFile(c *cobra.Command, flag string, values ...string) {
 	CompleteBy(c, flag, NamesOrFiles(values...))
 }
@@ -58,8 +59,8 @@ func CompleteBy(c *cobra.Command, flag string, of cobra.CompletionFunc) {
 	}
 }
 
-// CompleteList completes each of several values that are joined by commas. of returns the values that may stand in the place
-// of word.
+// CompleteList completes each of several values that are joined by commas. of returns the values that may stand in the
+// place of word.
 func CompleteList(c *cobra.Command, flag string, of func(c *cobra.Command, word string) []string) {
 	CompleteBy(c, flag, func(c *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		i := strings.LastIndexByte(typed, ',') + 1
@@ -74,7 +75,8 @@ func CompleteList(c *cobra.Command, flag string, of func(c *cobra.Command, word 
 	})
 }
 
-// withoutLibrary is put before the script for bash, which otherwise works only where the package bash-completion is loaded.
+// withoutLibrary is put before the script for bash, which otherwise works only where the package bash-completion is
+// loaded.
 const withoutLibrary = `# Without the package bash-completion: the words up to the cursor.
 if ! declare -F _get_comp_words_by_ref >/dev/null; then
     _get_comp_words_by_ref()

@@ -114,9 +114,9 @@ func (v *choice) String() string { return *v.value }
 // Type implements pflag.Value.
 func (v *choice) Type() string { return "string" }
 
-// FlagFaults rewrites every fault of a configuration to name the flag of c that sets the value. names holds the flags whose
-// names differ from their keys; otherwise the flag is the last part of the key. A key without a flag is named as an
-// argument of --set.
+// FlagFaults rewrites every fault of a configuration to name the flag of c that sets the value. names holds the flags
+// whose names differ from their keys; otherwise the flag is the last part of the key. A key without a flag is named as
+// an argument of --set.
 func FlagFaults(c *cobra.Command, err error, names map[string]string) error {
 	return renamed(err, func(key string) string {
 		name, ok := names[key]

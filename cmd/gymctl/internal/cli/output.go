@@ -65,8 +65,8 @@ func (a *App) flush() {
 	}
 }
 
-// Announce lets write print to standard output. If the write still blocks when ctx ends, announce returns without having
-// printed.
+// Announce lets write print to standard output. If the write still blocks when ctx ends, announce returns without
+// having printed.
 func (a *App) Announce(ctx context.Context, write func(*App) error) error {
 	b := &App{Stdout: &Output{W: a.Stdout.W}} // its own, since a blocked goroutine may keep it
 	done := make(chan error, 1)
@@ -114,8 +114,8 @@ func (a *App) noting() func(note string) {
 	}
 }
 
-// Say is notef without the program's name. On a terminal the line is broken between words. Names and messages of others are
-// cleaned (package plain).
+// Say is notef without the program's name. On a terminal the line is broken between words. Names and messages of others
+// are cleaned (package plain).
 func (a *App) Say(format string, args ...any) {
 	_, _ = io.WriteString(a.Stderr, texttable.Wrapped(plain.Text(fmt.Sprintf(format, args...)), widthOf(a.Stderr))+"\n")
 }

@@ -1,5 +1,5 @@
-// Package cli is the frame of the command line: the root command and its help, output and notes, the status line of a terminal, exit
-// codes, and errors of flags in one sentence.
+// Package cli is the frame of the command line: the root command and its help, output and notes, the status line of a
+// terminal, exit codes, and errors of flags in one sentence.
 package cli
 
 import (
@@ -72,8 +72,8 @@ type App struct {
 	page   *texttable.Page // what people makes of stdout on a terminal; nil before
 }
 
-// Execute is mainWith without signals: if ctx is cancelled, it cleans up and returns 130. It writes results to stdout and
-// everything else to stderr.
+// Execute is mainWith without signals: if ctx is cancelled, it cleans up and returns 130. It writes results to stdout
+// and everything else to stderr.
 func Execute(ctx context.Context, args []string, stdout, stderr io.Writer, groups []Group) int {
 	a := &App{Stdout: &Output{W: stdout}, Stderr: &Locked{W: stderr}, Now: time.Now}
 	root := NewRoot(a, groups)
@@ -121,7 +121,8 @@ func Said(err error) string {
 // IsMistake distinguishes the user's mistakes from failures of the program or the machine.
 func IsMistake(err error) bool {
 	_, row := errors.AsType[*traces.RowError](err)
-	ofFile := []error{fs.ErrNotExist, checkpoint.ErrDamaged, checkpoint.ErrMismatch, checkpoint.ErrNone, checkpoint.ErrParts}
+	ofFile := []error{fs.ErrNotExist, checkpoint.ErrDamaged, checkpoint.ErrMismatch, checkpoint.ErrNone,
+		checkpoint.ErrParts}
 	return row || fault.IsMistake(err) || len(fault.All(err)) > 0 ||
 		slices.ContainsFunc(ofFile, func(e error) bool { return errors.Is(err, e) })
 }

@@ -128,7 +128,8 @@ func quantity(text string) float64 {
 }
 
 // groupFault matches cobra's errors of groups of flags: the group, and of a pair those that were given.
-var groupFault = regexp.MustCompile(`^(if any|at least one of the) flags in the group \[([^]]*)\] (?:are set none of the others can be; \[([^]]*)\]|is required)`)
+var groupFault = regexp.MustCompile(
+	`^(if any|at least one of the) flags in the group \[([^]]*)\] (?:are set none of the others can be; \[([^]]*)\]|is required)`)
 
 // groupMistake turns cobra's error about a group of flags into one sentence; it returns any other error as it is.
 func groupMistake(c *cobra.Command, err error) error {

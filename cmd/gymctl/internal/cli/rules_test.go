@@ -34,7 +34,8 @@ func TestRulesAmongFlagsAreOneSentence(t *testing.T) {
 func TestTheHelpHasSectionsOfFlags(t *testing.T) {
 	out := clitest.Must(t, "sim", "--help")
 	last := -1
-	for _, title := range []string{"\n\nPolicies:\n      --policy ORDER", "\n\nWorkload:\n      --trace FILE", "\n\nCluster:\n", "\n\nOutput:\n", "\n\nOther flags:\n"} {
+	for _, title := range []string{"\n\nPolicies:\n      --policy ORDER", "\n\nWorkload:\n      --trace FILE",
+		"\n\nCluster:\n", "\n\nOutput:\n", "\n\nOther flags:\n"} {
 		at := strings.Index(out, title)
 		if at < last || at < 0 {
 			t.Errorf("%q stands at %d, after %d", title, at, last)

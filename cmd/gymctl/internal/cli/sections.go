@@ -12,8 +12,8 @@ import (
 // sectionKey annotates a flag with the section of the help that shows it.
 const sectionKey = "gymctl_section"
 
-// Section shows flags of c under a title in its help, in this order. Sections stand in the order of their calls, before the
-// flags that no section has. Flags that c does not have are passed over.
+// Section shows flags of c under a title in its help, in this order. Sections stand in the order of their calls, before
+// the flags that no section has. Flags that c does not have are passed over.
 func Section(c *cobra.Command, title string, flags ...string) {
 	if c.Annotations == nil {
 		c.Annotations = map[string]string{}

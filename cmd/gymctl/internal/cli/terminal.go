@@ -51,8 +51,9 @@ func widthOf(w io.Writer) int {
 	return usualWidth
 }
 
-// People returns standard output for tables and sentences, which fit the terminal if it is one. Names and messages of others
-// in them are cleaned, also in a pipe: its end may be a pager. What programs read goes to a.stdout instead, as it is.
+// People returns standard output for tables and sentences, which fit the terminal if it is one. Names and messages of
+// others in them are cleaned, also in a pipe: its end may be a pager. What programs read goes to a.stdout instead, as
+// it is.
 func (a *App) People() io.Writer {
 	if a.page == nil {
 		if !isTerminal(a.Stdout) {
@@ -63,8 +64,8 @@ func (a *App) People() io.Writer {
 	return a.page
 }
 
-// cleaned passes on texts without what a terminal obeys. Every call has whole characters: what people read is written line by
-// line or in larger pieces.
+// cleaned passes on texts without what a terminal obeys. Every call has whole characters: what people read is written
+// line by line or in larger pieces.
 type cleaned struct{ w io.Writer }
 
 // Write implements io.Writer.

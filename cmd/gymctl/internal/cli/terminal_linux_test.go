@@ -99,7 +99,8 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 // fits reports every line, and every drawing of a status, that is longer than the terminal is wide.
 func fits(t *testing.T, text string, columns int) {
 	t.Helper()
-	for _, line := range strings.FieldsFunc(escapes.ReplaceAllString(text, ""), func(r rune) bool { return r == '\n' || r == '\r' }) {
+	for _, line := range strings.FieldsFunc(escapes.ReplaceAllString(text, ""),
+		func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if n := utf8.RuneCountInString(line); n > columns {
 			t.Errorf("a line of %d characters on a terminal of %d: %q", n, columns, line)
 		}
@@ -108,14 +109,16 @@ func fits(t *testing.T, text string, columns int) {
 
 func TestOnATerminalEverythingFitsItsWidth(t *testing.T) {
 	t.Chdir(t.TempDir())
-	clitest.Must(t, "trace", "synth", "--jobs", "200", "-o", "a-trace-with-a-name-that-is-too-long-for-a-terminal-of-forty-characters.csv")
+	clitest.Must(t, "trace", "synth", "--jobs", "200", "-o",
+		"a-trace-with-a-name-that-is-too-long-for-a-terminal-of-forty-characters.csv")
 	trace := "a-trace-with-a-name-that-is-too-long-for-a-terminal-of-forty-characters.csv"
 	clitest.SaveSteps(t, filepath.Join("runs", "mine"), 1000, 50000)
 	for _, args := range [][]string{
 		{"sim", "--jobs", "300", "--policy", "fifo,srtf,fifo+strict+conservative", "--horizon", "24h"},
 		{"sim", "--trace", trace, "--cluster", "pool:64"},
 		{"trace", "stats", trace}, {"trace", "formats"}, {"trace", "get", "--list"},
-		{"envs"}, {"config", "list"}, {"experiment", "list"}, {"config", "show", "--cluster", "pai-1897"}, {"ckpt", "show", "runs/mine"},
+		{"envs"}, {"config", "list"}, {"experiment", "list"}, {"config", "show", "--cluster", "pai-1897"},
+		{"ckpt", "show", "runs/mine"},
 		{"eval", "--policies", "fifo+skip,sjf@slots,srtf", "--windows", "2", "--no-whole", "--set", "trace.synth.jobs=4000"},
 		{"plan", "--generate", "degree-3:50x5", "--policy", "heft,cpop"},
 		{"version"}, {"help"}, {"sim", "--help"}, {"sim", "--policy", "nothing-of-the-kind"},
@@ -135,7 +138,8 @@ func TestOnATerminalEverythingFitsItsWidth(t *testing.T) {
 	}
 	screen := newTerminal(t, 80)
 	clitest.Execute(t.Context(), []string{"sim", "--jobs", "300", "--policy", "fifo,srtf"}, screen.File, screen.File)
-	if text := screen.text(t); !strings.Contains(text, "Left out to fit 80 characters a line: JCT p50") || !strings.Contains(text, "\nsrtf+skip ") {
+	if text := screen.text(t); !strings.Contains(text, "Left out to fit 80 characters a line: JCT p50") ||
+		!strings.Contains(text, "\nsrtf+skip ") {
 		t.Errorf("the table does not say what it leaves out:\n%s", text)
 	}
 	// The bytes of a result for programs do not depend on the terminal.
@@ -154,7 +158,8 @@ func (c *clock) now() time.Time { return c.Time }
 func TestProgressFollowsTheWidth(t *testing.T) {
 	screen := newTerminal(t, 80)
 	at := &clock{time.Unix(1e9, 0)}
-	ui := options.NewProgress(&cli.App{Stdout: &cli.Output{W: screen.File}, Stderr: &cli.Locked{W: screen.File}, Now: at.now}, 400000)
+	ui := options.NewProgress(&cli.App{Stdout: &cli.Output{W: screen.File}, Stderr: &cli.Locked{W: screen.File},
+		Now: at.now}, 400000)
 	for i, columns := range []int{80, 120, 50, 30, 12, 3} {
 		screen.resize(t, columns)
 		at.Time = at.Add(2 * time.Second)
@@ -177,7 +182,8 @@ func TestProgressFollowsTheWidth(t *testing.T) {
 		"training  26 %",
 	} {
 		if i == 0 {
-			if !strings.HasPrefix(drawings[1], "training  25 % [") || !strings.HasSuffix(drawings[1], "]  100000/400000 steps  return -1234.500") {
+			if !strings.HasPrefix(drawings[1], "training  25 % [") ||
+				!strings.HasSuffix(drawings[1], "]  100000/400000 steps  return -1234.500") {
 				t.Errorf("shows %q, want the parts of %q and a bar", drawings[1], want)
 			}
 			continue
@@ -204,14 +210,16 @@ func TestProgressOfASimulation(t *testing.T) {
 	read(2048)
 	show(simulate.Progress{Policy: "fifo+strict", Runs: 1, Ended: 1, Jobs: 2}) // too soon after the other
 	at.Time = at.Add(cli.Redraw)
-	show(simulate.Progress{Policy: "sjf+skip", Run: 1, Runs: 3, Ended: 12345, Jobs: 72000, Waiting: 67, Time: 36 * time.Hour})
+	show(simulate.Progress{Policy: "sjf+skip", Run: 1, Runs: 3, Ended: 12345, Jobs: 72000, Waiting: 67,
+		Time: 36 * time.Hour})
 	at.Time = at.Add(cli.Redraw)
 	show(simulate.Progress{Policy: "dally", Runs: 1, Ended: 5, Waiting: -1, Time: time.Minute})
 	line.Clear()
 	line.Clear()
-	if text, want := screen.text(t), cli.EraseLine+"reading a/very/long/folder/of/traces/t…ine/of/a/terminal/jobs.csv.gz  2048 jobs"+
-		cli.EraseLine+"sjf+skip (2 of 3)  12345/72000 jobs finished  67 waiting  simulated 36.0 h"+
-		cli.EraseLine+"dally  5 jobs finished  simulated 60 s"+cli.EraseLine; text != want {
+	if text, want := screen.text(t),
+		cli.EraseLine+"reading a/very/long/folder/of/traces/t…ine/of/a/terminal/jobs.csv.gz  2048 jobs"+
+			cli.EraseLine+"sjf+skip (2 of 3)  12345/72000 jobs finished  67 waiting  simulated 36.0 h"+
+			cli.EraseLine+"dally  5 jobs finished  simulated 60 s"+cli.EraseLine; text != want {
 		t.Errorf("shows %q\nwant  %q", text, want)
 	}
 	if cli.NewStatus(&cli.App{Stderr: &cli.Locked{W: &bytes.Buffer{}}, Now: at.now}, 0) != nil {
@@ -244,7 +252,8 @@ func TestALongSimulationShowsItsProgressUntilCtrlC(t *testing.T) {
 	_ = c.Wait() // its exit code is checked below
 	text := screen.text(t)
 	fits(t, text, 80)
-	if code := c.ProcessState.ExitCode(); code != cli.ExitInterrupted || !strings.HasSuffix(text, cli.EraseLine+"gymctl: interrupted\n") {
+	if code := c.ProcessState.ExitCode(); code != cli.ExitInterrupted ||
+		!strings.HasSuffix(text, cli.EraseLine+"gymctl: interrupted\n") {
 		t.Errorf("exit code %d, the end is %q", code, text[max(0, len(text)-200):])
 	}
 }

@@ -35,12 +35,14 @@ func (v Build) String() string {
 	if v.Modified {
 		commit += " (modified)"
 	}
-	return fmt.Sprintf("gymctl   %s\ncommit   %s\ngo       %s %s\nkernels  %s\n", v.Version, commit, v.Go, v.Platform, v.Kernels)
+	return fmt.Sprintf("gymctl   %s\ncommit   %s\ngo       %s %s\nkernels  %s\n", v.Version, commit, v.Go, v.Platform,
+		v.Kernels)
 }
 
 // About returns what this program was built from.
 func About() Build {
-	v := Build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Kernels: kernel.Set()}
+	v := Build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Kernels: kernel.Set()}
 	info, ok := debug.ReadBuildInfo()
 	v.add(info, ok)
 	if ReleaseVersion != "" {

@@ -1,4 +1,5 @@
-// Package clitest runs gymctl in tests, in the process of the test or in one of its own, and prepares what several tests need.
+// Package clitest runs gymctl in tests, in the process of the test or in one of its own, and prepares what several
+// tests need.
 package clitest
 
 import (
@@ -41,8 +42,8 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// OneGoroutine skips a test under the race detector, as long as what it runs is one goroutine, or several that tests of lower
-// packages run under it.
+// OneGoroutine skips a test under the race detector, as long as what it runs is one goroutine, or several that tests of
+// lower packages run under it.
 func OneGoroutine(t *testing.T) {
 	t.Helper()
 	if raced.On {

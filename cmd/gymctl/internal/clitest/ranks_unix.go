@@ -113,7 +113,9 @@ func (p *RankProcess) End(t *testing.T, what string, code int, text string) {
 func SmallTraining(replicas int) []string {
 	args := []string{"-c", "cartpole-ppo", "--no-eval"}
 	for _, s := range []string{
-		fmt.Sprintf("ppo.replicas=%d", replicas), "train.envs=6", "train.steps=48000", "train.eval_every=9000", "train.checkpoint_every=3000", "train.log_every=5000", "train.keep=0",
+		fmt.Sprintf("ppo.replicas=%d",
+			replicas), "train.envs=6", "train.steps=48000", "train.eval_every=9000", "train.checkpoint_every=3000",
+		"train.log_every=5000", "train.keep=0",
 		"ppo.steps=64", "eval.validation=2", "ppo.target_kl=0.02", "ppo.shards=2",
 	} {
 		args = append(args, "--set", s)

@@ -70,7 +70,8 @@ func Wrong(t *testing.T, args []string, want ...string) {
 	before := files(t)
 	code, out, said := Run(t, args...)
 	if code != cli.ExitMistake || out != "" || !strings.HasPrefix(said, "gymctl: ") || strings.Count(said, "\n") != 1 {
-		t.Errorf("gymctl %s: exit code %d, printed %q, said %q; want 2, nothing, one line", strings.Join(args, " "), code, out, said)
+		t.Errorf("gymctl %s: exit code %d, printed %q, said %q; want 2, nothing, one line", strings.Join(args, " "), code,
+			out, said)
 	}
 	for _, w := range want {
 		if !strings.Contains(said, w) {
@@ -112,8 +113,10 @@ func Find(t *testing.T, name string) *cobra.Command {
 }
 
 // Brief makes a training end after a moment.
-var Brief = strings.Fields("--set train.steps=128 --set train.envs=2 --set train.eval_every=64 --set train.checkpoint_every=64 --set ppo.steps=32 " +
-	"--set ppo.minibatches=2 --set ppo.network.hidden=[8] --set eval.validation=2 --workers 1")
+var Brief = strings.Fields(
+	"--set train.steps=128 --set train.envs=2 --set train.eval_every=64 --set train.checkpoint_every=64 --set " +
+		"ppo.steps=32 " +
+		"--set ppo.minibatches=2 --set ppo.network.hidden=[8] --set eval.validation=2 --workers 1")
 
 // InYard changes to an empty folder with jobs.csv, whose jobs name no models, and models.csv, whose jobs do.
 func InYard(t *testing.T) {
@@ -153,7 +156,8 @@ func SaveSteps(t *testing.T, run string, steps ...int64) {
 	for _, step := range steps {
 		m := checkpoint.Meta{Step: step, Env: "JobSelect-v1", Agent: "ppo", Seed: 3, Kernels: "portable"}
 		dir := checkpoint.Dir(filepath.Join(run, "checkpoints"), step)
-		if err := checkpoint.Save(dir, m, part{"weights.bin", "weights"}, part{"agent.bin", strings.Repeat("x", 500)}); err != nil {
+		if err := checkpoint.Save(dir, m, part{"weights.bin", "weights"}, part{"agent.bin", strings.Repeat("x", 500)}); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}

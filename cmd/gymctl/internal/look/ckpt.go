@@ -71,7 +71,8 @@ func showCheckpoints(a *cli.App, all []CkptInfo) error {
 		rows = append(rows, []string{k.Dir, k.Meta.Env, k.Meta.Agent, strconv.FormatInt(k.Meta.Step, 10),
 			strconv.FormatUint(k.Meta.Seed, 10), k.Meta.Kernels, strconv.FormatInt(bytesOf(k.Manifest), 10)})
 	}
-	if err := a.Table(3, []string{"checkpoint", "environment", "agent", "step", "seed", "kernels", "bytes"}, rows, "kernels", "seed", "bytes"); err != nil {
+	if err := a.Table(3, []string{"checkpoint", "environment", "agent", "step", "seed", "kernels", "bytes"}, rows,
+		"kernels", "seed", "bytes"); err != nil {
 		return err
 	}
 	if len(all) != 1 {
@@ -167,5 +168,7 @@ func findCheckpoints(dir string) ([]string, error) {
 			return dirs, nil
 		}
 	}
-	return nil, fault.Mistakef("checkpoint %s: there is no %s in it and no checkpoint below it, so nothing here was saved to its end", dir, checkpoint.ManifestName)
+	return nil,
+		fault.Mistakef("checkpoint %s: there is no %s in it and no checkpoint below it, so nothing here was saved to its end",
+			dir, checkpoint.ManifestName)
 }

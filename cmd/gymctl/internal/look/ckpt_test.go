@@ -17,7 +17,8 @@ func TestCheckpointsAreFoundShownAndVerified(t *testing.T) {
 	clitest.Save(t)
 	older, newer := filepath.Join("run", "checkpoints", "500"), filepath.Join("run", "checkpoints", "1000")
 	for _, dir := range []string{"run", filepath.Join("run", "checkpoints")} {
-		if out, want := clitest.Must(t, "ckpt", "verify", dir), older+": ok, step 500, 2 parts\n"+newer+": ok, step 1000, 2 parts\n"; out != want {
+		if out, want := clitest.Must(t, "ckpt", "verify", dir),
+			older+": ok, step 500, 2 parts\n"+newer+": ok, step 1000, 2 parts\n"; out != want {
 			t.Errorf("verify %s: %q, want %q", dir, out, want)
 		}
 	}
@@ -28,14 +29,17 @@ func TestCheckpointsAreFoundShownAndVerified(t *testing.T) {
 		Checkpoints []look.CkptInfo `json:"checkpoints"`
 	}
 	clitest.Strict(t, clitest.Must(t, "ckpt", "show", "run", "--json"), &d)
-	if len(d.Checkpoints) != 2 || d.Checkpoints[1].Dir != newer || d.Checkpoints[1].Meta.Step != 1000 || d.Checkpoints[1].Meta.Agent != "ppo" ||
+	if len(d.Checkpoints) != 2 || d.Checkpoints[1].Dir != newer || d.Checkpoints[1].Meta.Step != 1000 ||
+		d.Checkpoints[1].Meta.Agent != "ppo" ||
 		len(d.Checkpoints[1].Parts) != 2 || d.Checkpoints[1].Parts[1].Size != 500 {
 		t.Errorf("got %+v", d)
 	}
-	if out := clitest.Must(t, "ckpt", "show", "run"); strings.Contains(out, "sha256") || strings.Count(out, "JobSelect-v1") != 2 {
+	if out := clitest.Must(t, "ckpt", "show", "run"); strings.Contains(out, "sha256") ||
+		strings.Count(out, "JobSelect-v1") != 2 {
 		t.Errorf("show run:\n%s", out)
 	}
-	if out := clitest.Must(t, "ckpt", "show", newer); !strings.Contains(out, "weights.bin") || !strings.Contains(out, "sha256") || !strings.Contains(out, " 507\n") {
+	if out := clitest.Must(t, "ckpt", "show", newer); !strings.Contains(out, "weights.bin") ||
+		!strings.Contains(out, "sha256") || !strings.Contains(out, " 507\n") {
 		t.Errorf("show one:\n%s", out)
 	}
 }
@@ -49,7 +53,8 @@ func TestDamagedCheckpointsAreTheUsersToKnow(t *testing.T) {
 		t.Helper()
 		for _, verb := range []string{"verify", "show"} {
 			code, out, said := clitest.Run(t, append([]string{"ckpt", verb}, args...)...)
-			if code != cli.ExitMistake || verb == "show" && out != "" || !strings.Contains(said, want) || strings.Count(said, "\n") != 1 {
+			if code != cli.ExitMistake || verb == "show" && out != "" || !strings.Contains(said, want) ||
+				strings.Count(said, "\n") != 1 {
 				t.Errorf("ckpt %s %v: exit code %d, printed %q, said %q; want 2 and %q", verb, args, code, out, said, want)
 			}
 		}
@@ -84,7 +89,8 @@ func TestCkptActAnswersObservations(t *testing.T) {
 		return c.ProcessState.ExitCode(), stdout.String(), stderr.String()
 	}
 	code, out, said := play("")
-	if code != cli.ExitDone || said != "" || !strings.HasPrefix(out, `{"env":"JobSelect-v1","name":"`) || strings.Count(out, "\n") != 1 {
+	if code != cli.ExitDone || said != "" || !strings.HasPrefix(out, `{"env":"JobSelect-v1","name":"`) ||
+		strings.Count(out, "\n") != 1 {
 		t.Errorf("without a request: exit code %d, printed %q, said %q", code, out, said)
 	}
 	if code, _, said := play("\x01\x00"); code != cli.ExitMistake || said != "gymctl: the input ends within a request\n" {

@@ -147,7 +147,8 @@ file leaves out, follow from the workload and the cluster.`,
 		Args: cli.Args(0, 1, "one FILE or --cluster C"),
 		RunE: func(c *cobra.Command, files []string) error { return o.run(a, c, files) },
 	}
-	c.ValidArgsFunction = func(c *cobra.Command, files []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	c.ValidArgsFunction = func(c *cobra.Command, files []string, typed string) ([]cobra.Completion,
+		cobra.ShellCompDirective) {
 		if len(files) > 0 || o.cluster != "" {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -221,9 +222,10 @@ func (o *showOptions) showFile(a *cli.App, c *cobra.Command, file string) error 
 	return err
 }
 
-// shownConfig returns the configuration of a file after the changes of src; a run's sizes follow src's trace and cluster, and a preset
-// adapts to them, as in gymctl train.
-func shownConfig(a *cli.App, c *cobra.Command, file, as string, src options.Source) (configs.Validator, options.Kind, error) {
+// shownConfig returns the configuration of a file after the changes of src; a run's sizes follow src's trace and
+// cluster, and a preset adapts to them, as in gymctl train.
+func shownConfig(a *cli.App, c *cobra.Command, file, as string,
+	src options.Source) (configs.Validator, options.Kind, error) {
 	other, k, err := options.Load(file, as)
 	if err != nil {
 		return nil, k, err

@@ -28,7 +28,8 @@ func showCluster(a *cli.App, c *cobra.Command, spec cluster.Spec) error {
 	if d.Pool {
 		a.Printf("%s: a plain counter of %s\n", d.Name, plain.Count(d.GPUs, "GPU or processor", "GPUs or processors"))
 	} else {
-		parts := []string{plain.Count(d.Racks, "rack", "racks"), plain.Count(d.Nodes, "node", "nodes"), plain.Count(d.GPUs, "GPU", "GPUs")}
+		parts := []string{plain.Count(d.Racks, "rack", "racks"), plain.Count(d.Nodes, "node", "nodes"),
+			plain.Count(d.GPUs, "GPU", "GPUs")}
 		if d.CPUs > 0 {
 			parts = append(parts, fmt.Sprintf("%g cores", d.CPUs))
 		}
@@ -80,7 +81,8 @@ func showVCs(a *cli.App, d *ClusterDocument) error {
 			rows = append(rows, []string{v.Name, "-", "shared", "-", limit(v.Quota)})
 			continue
 		}
-		rows = append(rows, []string{v.Name, fmt.Sprint(v.Nodes), numbers(v.First, v.First+v.Nodes-1), fmt.Sprint(v.GPUs), limit(v.Quota)})
+		rows = append(rows,
+			[]string{v.Name, fmt.Sprint(v.Nodes), numbers(v.First, v.First+v.Nodes-1), fmt.Sprint(v.GPUs), limit(v.Quota)})
 	}
 	if d.Pool {
 		header = []string{"virtual cluster", "quota"}
@@ -126,7 +128,8 @@ func tree(racks []cluster.RackSpec) []string {
 	for _, r := range racks {
 		n := r.Count.N()
 		r.Count, r.Nodes = 1, sameNodes(r.Nodes)
-		i := slices.IndexFunc(same, func(s sameRacks) bool { return slices.Equal(s.spec.Nodes, r.Nodes) && s.spec.Uplink == r.Uplink })
+		i := slices.IndexFunc(same,
+			func(s sameRacks) bool { return slices.Equal(s.spec.Nodes, r.Nodes) && s.spec.Uplink == r.Uplink })
 		if i < 0 {
 			i = len(same)
 			same = append(same, sameRacks{spec: r})

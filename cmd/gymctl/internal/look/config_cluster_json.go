@@ -81,7 +81,9 @@ func documentOf(c *cluster.Cluster) ClusterDocument {
 		doc := rackDoc{Count: r.Count.N(), Uplink: linkOf(c.Uplink(rack), r.Uplink), Nodes: []nodeDoc{}}
 		node, _ := c.RackNodes(rack)
 		for _, n := range r.Nodes {
-			doc.Nodes = append(doc.Nodes, nodeDoc{n.Count.N(), n.GPUs, n.GPUType, n.GPUMemGB, n.CPUs, n.MemGB, linkOf(c.Link(node), n.Link), linkOf(c.NIC(node), n.NIC)})
+			doc.Nodes = append(doc.Nodes,
+				nodeDoc{n.Count.N(), n.GPUs, n.GPUType, n.GPUMemGB, n.CPUs, n.MemGB, linkOf(c.Link(node), n.Link),
+					linkOf(c.NIC(node), n.NIC)})
 			node += n.Count.N()
 			count := r.Count.N() * n.Count.N()
 			cpus, mem = cpus && n.CPUs > 0, mem && n.MemGB > 0

@@ -36,11 +36,14 @@ func TestClustersAreShownAsTrees(t *testing.T) {
 	clitest.Write(t, "mixed.yaml", mixedCluster)
 	clitest.Write(t, "quotas.yaml", "pool: 64\nvcs: [{name: a, quota: 32}, {name: b}]\n")
 	// Racks 0, 1 and 3 are equal although not adjacent; so are the first and the last node of rack 2.
-	clitest.Write(t, "list.csv", "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n2,1,4,8,16\n1,2,2,8,16\n1,1,4,8,16\n")
+	clitest.Write(t, "list.csv",
+		"num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n2,1,4,8,16\n1,2,2,8,16\n1,1,4,8,16\n")
 	clitest.Write(t, "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na,8000,1024,1,A\nb,16500,512,0,\nc,8000,1024,1,A\n")
-	clitest.Write(t, "split.yaml", "racks: [{nodes: [{count: 6, gpus: 1, cpus: 4, mem_gb: 0.5}]}]\nvcs: [{name: a, nodes: 5}]\n")
+	clitest.Write(t, "split.yaml",
+		"racks: [{nodes: [{count: 6, gpus: 1, cpus: 4, mem_gb: 0.5}]}]\nvcs: [{name: a, nodes: 5}]\n")
 	var all strings.Builder
-	for _, c := range []string{"mixed.yaml", "topdrl-2x4x4", "6x8", "dally:2x1", "pool:256", "quotas.yaml", "list.csv", "nodes.csv", "split.yaml"} {
+	for _, c := range []string{"mixed.yaml", "topdrl-2x4x4", "6x8", "dally:2x1", "pool:256", "quotas.yaml", "list.csv",
+		"nodes.csv", "split.yaml"} {
 		all.WriteString(clitest.Must(t, "config", "show", "--cluster", c) + "\n")
 	}
 	want := `mixed: 3 racks, 10 nodes, 50 GPUs
@@ -132,7 +135,8 @@ func TestClustersInJSONHaveTotalsAndResolvedLinks(t *testing.T) {
 	// The racks have 3·100 + 10 and 2·10 Gbit/s of NICs; an uplink that is not stated carries them all.
 	var d look.ClusterDocument
 	clitest.Strict(t, clitest.Must(t, "config", "show", "--cluster", "pool:7", "--json"), &d)
-	if !d.Pool || d.GPUs != 7 || len(d.Tree) != 0 || d.Shared.GPUs != 7 || d.Racks != 0 || d.Nodes != 0 || d.Shared.Nodes != 0 {
+	if !d.Pool || d.GPUs != 7 || len(d.Tree) != 0 || d.Shared.GPUs != 7 || d.Racks != 0 || d.Nodes != 0 ||
+		d.Shared.Nodes != 0 {
 		t.Errorf("a counter is %+v", d)
 	}
 }
@@ -230,7 +234,8 @@ vcs:
 		}
 	}
 	// Both ways of reading the file report the same faults.
-	if _, err := workload.ClusterSpec("bad.yaml"); err == nil || len(strings.Split(err.Error(), "\n")) != strings.Count(said, "\n") {
+	if _, err := workload.ClusterSpec("bad.yaml"); err == nil ||
+		len(strings.Split(err.Error(), "\n")) != strings.Count(said, "\n") {
 		t.Errorf("as a cluster: %v", err)
 	}
 }

@@ -52,8 +52,10 @@ func TestConfigCheckFindsAllFaultsOfAllFiles(t *testing.T) {
 	if code != cli.ExitMistake || out != "philly-192: ok (cluster)\n" {
 		t.Errorf("exit code %d, printed %q", code, out)
 	}
-	for _, want := range []string{"gymctl: a.yaml:3: racks[0].nodez: unknown key; did you mean nodes?\n", "gymctl: a.yaml:5: racks[0].nodes[0].gpus: got -3, want 0 to 1024\n",
-		"gymctl: b.yaml:1: seed: ", "gymctl: b.yaml:3: trace.skip: got -4, want ", "gymctl: b.yaml:4: agnet: unknown key; did you mean agent?\n"} {
+	for _, want := range []string{"gymctl: a.yaml:3: racks[0].nodez: unknown key; did you mean nodes?\n",
+		"gymctl: a.yaml:5: racks[0].nodes[0].gpus: got -3, want 0 to 1024\n",
+		"gymctl: b.yaml:1: seed: ", "gymctl: b.yaml:3: trace.skip: got -4, want ",
+		"gymctl: b.yaml:4: agnet: unknown key; did you mean agent?\n"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is missing in\n%s", want, said)
 		}
@@ -67,7 +69,8 @@ func TestConfigCheckFindsAllFaultsOfAllFiles(t *testing.T) {
 		{"show", "gymctl: config show: want one FILE or --cluster C; see gymctl config show --help\n"},
 		{"show philly-192 --cluster 6x8", "gymctl: --cluster goes with the FILE of a run, not with philly-192\n"},
 		{"show --cluster 6x8 --set a=b", "gymctl: --set goes with a FILE, not with --cluster\n"},
-		{"show philly-192 --set racks.0.nodez=3", "gymctl: --set \"racks.0.nodez=3\": racks[0].nodez: unknown key; did you mean nodes?\n"},
+		{"show philly-192 --set racks.0.nodez=3",
+			"gymctl: --set \"racks.0.nodez=3\": racks[0].nodez: unknown key; did you mean nodes?\n"},
 		{"show philly-192 --set racks.0.nodes.0.gpus=-3", "gymctl: racks[0].nodes[0].gpus: got -3, want 0 to 1024\n"},
 		{"show --cluster philly-129", "gymctl: cluster \"philly-129\" is unknown; did you mean philly-192?\n"},
 	} {
@@ -94,11 +97,13 @@ func TestConfigTakesListsOfMachines(t *testing.T) {
 	}
 	for _, name := range []string{"nodes.csv", "nodes.csv.gz", "./philly-192", "vcs.csv"} {
 		clitest.Write(t, "shown.yaml", clitest.Must(t, "config", "show", name))
-		if got, want := clitest.Must(t, "config", "show", "--cluster", "shown.yaml"), clitest.Must(t, "config", "show", "--cluster", name); got != want {
+		if got, want := clitest.Must(t, "config", "show", "--cluster", "shown.yaml"),
+			clitest.Must(t, "config", "show", "--cluster", name); got != want {
 			t.Errorf("%s in YAML is\n%s\nwant\n%s", name, got, want)
 		}
 	}
-	if out := clitest.Must(t, "config", "show", "nodes.csv", "--set", "name=mine", "--set", "speeds.A=0.5"); !strings.Contains(out, "name: mine\n") || !strings.Contains(out, "  A: 0.5\n") {
+	if out := clitest.Must(t, "config", "show", "nodes.csv", "--set", "name=mine", "--set",
+		"speeds.A=0.5"); !strings.Contains(out, "name: mine\n") || !strings.Contains(out, "  A: 0.5\n") {
 		t.Errorf("changes are not made:\n%s", out)
 	}
 
@@ -113,7 +118,8 @@ func TestConfigTakesListsOfMachines(t *testing.T) {
 		{"check get:lublin-256", `public trace lublin-256 is not at hand (`},
 	} {
 		code, out, said := clitest.Run(t, append([]string{"config"}, strings.Fields(c.args)...)...)
-		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+c.want) || strings.Count(said, "\n") != 1 {
+		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+c.want) ||
+			strings.Count(said, "\n") != 1 {
 			t.Errorf("gymctl config %s: exit code %d, printed %q, said %q; want 2, nothing, %q", c.args, code, out, said, c.want)
 		}
 	}
@@ -135,7 +141,8 @@ func packed(t *testing.T, text string) string {
 
 func TestConfigShowAppliesChangesInOrder(t *testing.T) {
 	clitest.OneGoroutine(t)
-	out := clitest.Must(t, "config", "show", "quickstart", "--set", "train.steps=7000", "--set", "train.steps=8000", "--set", "cluster=4x8")
+	out := clitest.Must(t, "config", "show", "quickstart", "--set", "train.steps=7000", "--set", "train.steps=8000",
+		"--set", "cluster=4x8")
 	for _, want := range []string{"\n  steps: 8000\n", "\ncluster: 4x8\n", "\n    jobs: 180000\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
@@ -145,8 +152,10 @@ func TestConfigShowAppliesChangesInOrder(t *testing.T) {
 
 func TestKindsAreToldByTheirKeys(t *testing.T) {
 	for content, want := range map[string]string{
-		"pool: 3\n": "cluster", "racks: []\nname: x\n": "cluster", "profile: philly\n": "workload", "agent: ppo\nname: x\n": "run",
-		"# nothing\n": "run", "jobs: 4\nrate: 2\n": "workload", "name: x\n": "cluster", "\"pool\" : 3\n": "cluster", "agnet: x\nracs: y\npool: 3\n": "cluster",
+		"pool: 3\n": "cluster", "racks: []\nname: x\n": "cluster", "profile: philly\n": "workload",
+		"agent: ppo\nname: x\n": "run",
+		"# nothing\n":           "run", "jobs: 4\nrate: 2\n": "workload", "name: x\n": "cluster", "\"pool\" : 3\n": "cluster",
+		"agnet: x\nracs: y\npool: 3\n": "cluster",
 	} {
 		if k := options.KindOf("f.yaml", []byte(content)); k.Name != want {
 			t.Errorf("%q is taken for %s, want %s", content, k.Name, want)
@@ -183,7 +192,8 @@ func TestEnvsListsEveryEnvironmentWithAPage(t *testing.T) {
 		if !strings.HasPrefix(page, "# "+e.ID+"\n") || !strings.HasSuffix(page, "\n") || strings.HasSuffix(page, "\n\n") {
 			t.Errorf("%s: page begins with %.60q", e.ID, page)
 		}
-		for _, head := range []string{"## Description", "## Action space", "## Observation space", "## Reward", "## Arguments", "## Source"} {
+		for _, head := range []string{"## Description", "## Action space", "## Observation space", "## Reward",
+			"## Arguments", "## Source"} {
 			if !strings.Contains(page, head) {
 				t.Errorf("%s: the page has no %s", e.ID, head)
 			}
@@ -206,12 +216,15 @@ func TestEnvsListsEveryEnvironmentWithAPage(t *testing.T) {
 
 func TestEnvsShowsWhatChangesDoToTheSpaces(t *testing.T) {
 	var d look.EnvDocument
-	clitest.Strict(t, clitest.Must(t, "envs", "JobSelect-v1", "--json", "--cluster", "4x8", "--set", "visible=16", "--set", "max_gpus=4"), &d)
+	clitest.Strict(t,
+		clitest.Must(t, "envs", "JobSelect-v1", "--json", "--cluster", "4x8", "--set", "visible=16", "--set", "max_gpus=4"),
+		&d)
 	if len(d.Actions) != 1 || d.Actions[0] != 17 {
 		t.Errorf("actions %v, want 17", d.Actions)
 	}
 	for _, f := range d.Obs {
-		if want := map[string]int{"cluster": 32, "queue": 64, "jobs": 10, "global": 8}[f.Name]; f.Shape[len(f.Shape)-1] != want {
+		if want := map[string]int{"cluster": 32, "queue": 64, "jobs": 10, "global": 8}[f.Name]; f.Shape[len(f.Shape)-1] !=
+			want {
 			t.Errorf("%s has shape %v, want %d in the last dimension", f.Name, f.Shape, want)
 		}
 	}
@@ -227,7 +240,8 @@ func TestEnvsShowsWhatChangesDoToTheSpaces(t *testing.T) {
 		{"a b", `envs: got "a" "b", want one ID, or none`},
 	} {
 		code, out, said := clitest.Run(t, append([]string{"envs"}, strings.Fields(c.args)...)...)
-		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+c.want) || strings.Count(said, "\n") != 1 {
+		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+c.want) ||
+			strings.Count(said, "\n") != 1 {
 			t.Errorf("gymctl envs %s: exit code %d, printed %q, said %q; want 2, nothing, %q", c.args, code, out, said, c.want)
 		}
 	}
@@ -235,7 +249,8 @@ func TestEnvsShowsWhatChangesDoToTheSpaces(t *testing.T) {
 
 func TestActionSpaces(t *testing.T) {
 	for want, s := range map[string]env.ActionSpec{
-		"Discrete(4)": {Sizes: []int{4}}, "MultiDiscrete([2 3])": {Sizes: []int{2, 3}}, "Box(2)": {Low: []float32{0, 0}, High: []float32{1, 1}},
+		"Discrete(4)": {Sizes: []int{4}}, "MultiDiscrete([2 3])": {Sizes: []int{2, 3}},
+		"Box(2)": {Low: []float32{0, 0}, High: []float32{1, 1}},
 	} {
 		if got := look.ActionSpace(s); got != want {
 			t.Errorf("%+v is %s, want %s", s, got, want)

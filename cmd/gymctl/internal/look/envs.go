@@ -36,7 +36,8 @@ arguments as kwargs.`,
 		RunE: func(c *cobra.Command, ids []string) error {
 			if len(ids) == 0 {
 				if len(sets) > 0 || c.Flags().Changed("cluster") {
-					return fault.Mistakef("envs: --set and --cluster belong to one environment; want its ID before them, as %s", jobselect.ID)
+					return fault.Mistakef("envs: --set and --cluster belong to one environment; want its ID before them, as %s",
+						jobselect.ID)
 				}
 				return listEnvs(a, c)
 			}
@@ -169,7 +170,9 @@ func envDocumentOf(e *envs.Info) EnvDocument {
 func fields(fs []env.Field) []fieldDocument {
 	out := []fieldDocument{}
 	for _, f := range fs {
-		out = append(out, fieldDocument{f.Name, append([]int{}, f.Shape...), report.Number(float64(f.Low)), report.Number(float64(f.High)), f.Unit, f.Doc})
+		out = append(out,
+			fieldDocument{f.Name, append([]int{}, f.Shape...), report.Number(float64(f.Low)), report.Number(float64(f.High)),
+				f.Unit, f.Doc})
 	}
 	return out
 }

@@ -232,7 +232,8 @@ func convert(a *cli.App, c *cobra.Command, cfg workload.TraceConfig, o *writeOpt
 		a.Notef("note: %s has no place for %s", o.to, lost)
 	}
 	if i.Timeless && i.Format != "openb" {
-		a.Notef("note: run times are 0, as format %s does not tell them; --profiles gives a table from which they follow", i.Format)
+		a.Notef("note: run times are 0, as format %s does not tell them; --profiles gives a table from which they follow",
+			i.Format)
 	}
 	if !cli.AsJSON(c) {
 		return nil

@@ -35,7 +35,8 @@ func (c *contents) Next(j *traces.Job) error {
 	for _, f := range [...]struct {
 		has bool
 		n   *int
-	}{{j.Deadline > 0, &c.Deadlines}, {j.MinGPUs != 0 || j.MaxGPUs != 0, &c.Elastic}, {len(j.GPUTypes) > 0, &c.Typed}, {j.CPUMilli > 0, &c.Cores},
+	}{{j.Deadline > 0, &c.Deadlines}, {j.MinGPUs != 0 || j.MaxGPUs != 0, &c.Elastic}, {len(j.GPUTypes) > 0, &c.Typed},
+		{j.CPUMilli > 0, &c.Cores},
 		{j.Iterations > 0, &c.Iterations}, {j.Priority != 0, &c.Priorities}, {j.Profile != nil, &c.Profiles},
 		{j.Graph != nil, &c.Graphs},
 		{j.Name != "" && j.Model != "" && j.Name != j.Model, &c.names},

@@ -63,7 +63,8 @@ gymctl trace get slurm and gymctl trace get kubernetes fetch the history of your
 	f.BoolVar(&g.list, "list", false, "show what can be fetched, and what is in the cache")
 	f.BoolVar(&g.all, "all", false, "fetch everything, "+catalog.FormatSize(publicSize()))
 	f.StringVarP(&g.out, "output", "o", "", "put copies into `DIR`, besides the cache")
-	f.StringVar(&g.cache, "cache", "", "keep files in `DIR` (default $CLUSTERGYM_CACHE, or clustergym/traces in your cache folder)")
+	f.StringVar(&g.cache, "cache", "",
+		"keep files in `DIR` (default $CLUSTERGYM_CACHE, or clustergym/traces in your cache folder)")
 	f.StringVar(&g.mirror, "mirror", "", "fetch from addresses that begin with `URL` instead of "+catalog.Publisher)
 	cli.JSONFlag(c)
 	c.MarkFlagsMutuallyExclusive("list", "all")
@@ -115,7 +116,8 @@ type file struct {
 // newPublicTrace describes e, whose file is at path or would be there; dir is the cache.
 func newPublicTrace(e *catalog.Entry, path, dir string) (PublicTrace, error) {
 	s := PublicTraces().SourceOf(e)
-	p := PublicTrace{Name: e.Name, What: e.What, Kind: e.Kind, Format: e.Format, Path: path, Bytes: e.Size(), Licence: s.Licence,
+	p := PublicTrace{Name: e.Name, What: e.What, Kind: e.Kind, Format: e.Format, Path: path, Bytes: e.Size(),
+		Licence:       s.Licence,
 		NonCommercial: s.NonCommercial, Cite: s.Cite}
 	for i := range e.Files {
 		p.Files = append(p.Files, file{s.URL(catalog.Publisher, &e.Files[i]), e.Files[i].Size, e.Files[i].SHA256})

@@ -101,7 +101,8 @@ func (o *kubeOptions) run(a *cli.App, c *cobra.Command) error {
 	}
 	a.Printf("  try       gymctl trace stats %s\n", cli.ShellWords(o.out))
 	if n == 0 && len(r.Others()) == 0 {
-		a.Notef("note: there is no job that has run on GPUs and ended; record for a while with kubectl get --watch, and read that with --from")
+		a.Notef("note: there is no job that has run on GPUs and ended; record for a while with kubectl get --watch, and " +
+			"read that with --from")
 	}
 	return nil
 }
@@ -109,10 +110,15 @@ func (o *kubeOptions) run(a *cli.App, c *cobra.Command) error {
 // doubts says what is not known of jobs in a trace.
 func doubts(r *kubetrace.Reader) (list []string) {
 	if n := r.Evicted(); n > 0 {
-		list = append(list, plain.Count(n, "job was", "jobs were")+" evicted and admitted again, and nothing tells of all earlier runs: the run time counts those that are known")
+		list = append(list,
+			plain.Count(n, "job was",
+				"jobs were")+
+				" evicted and admitted again, and nothing tells of all earlier runs: the run time counts those that are known")
 	}
 	for _, x := range r.Parts() {
-		list = append(list, fmt.Sprintf("%s for %s, too; each of the GPUs counts as a whole one", plain.Count(x.Jobs, "job with GPUs asks", "jobs with GPUs ask"), x.String()))
+		list = append(list,
+			fmt.Sprintf("%s for %s, too; each of the GPUs counts as a whole one",
+				plain.Count(x.Jobs, "job with GPUs asks", "jobs with GPUs ask"), x.String()))
 	}
 	return list
 }

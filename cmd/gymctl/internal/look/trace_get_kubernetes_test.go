@@ -46,14 +46,18 @@ func TestTheHistoryOfAKubernetes(t *testing.T) {
 	clitest.Write(t, "jobs.json", fmt.Sprintf(ownJob, "nvidia.com/gpu"))
 	clitest.Write(t, "more.json", strings.ReplaceAll(fmt.Sprintf(ownJob, "example.com/gpu"), "0a1b2c3d", "1a1b2c3d"))
 	clitest.Must(t, "trace", "get", "kubernetes", "--from", "jobs.json", "-o", "recorded.csv")
-	if live, recorded := clitest.Read(t, "live.csv"), clitest.Read(t, "recorded.csv"); live != recorded || !strings.Contains(live, "ada") || !strings.Contains(live, "1800") {
+	if live, recorded := clitest.Read(t, "live.csv"),
+		clitest.Read(t, "recorded.csv"); live != recorded || !strings.Contains(live, "ada") ||
+		!strings.Contains(live, "1800") {
 		t.Errorf("of the cluster\n%s\nrecorded\n%s", live, recorded)
 	}
-	out = clitest.Must(t, "trace", "get", "kubernetes", "--from", "jobs.json", "--from", "more.json", "-o", "some.csv", "--json")
+	out = clitest.Must(t, "trace", "get", "kubernetes", "--from", "jobs.json", "--from", "more.json", "-o", "some.csv",
+		"--json")
 	if want := "no GPUs that count: it asks for example.com/gpu (4 in all); --gpu-resource example.com/gpu counts each as a GPU"; !strings.Contains(out, want) {
 		t.Errorf("printed %s, want %q", out, want)
 	}
-	clitest.Must(t, "trace", "get", "kubernetes", "--from", "jobs.json", "--from", "more.json", "--gpu-resource", "nvidia.com/gpu", "--gpu-resource", "example.com/gpu", "-o", "all.csv")
+	clitest.Must(t, "trace", "get", "kubernetes", "--from", "jobs.json", "--from", "more.json", "--gpu-resource",
+		"nvidia.com/gpu", "--gpu-resource", "example.com/gpu", "-o", "all.csv")
 	if out := clitest.Must(t, "trace", "stats", "all.csv"); !strings.Contains(out, "2 jobs") {
 		t.Errorf("stats printed %s", out)
 	}
@@ -70,31 +74,37 @@ func TestTheHistoryOfAKubernetes(t *testing.T) {
 		{"--from nothing.json", cli.ExitMistake, "nothing.json"},
 		{"--from jobs.json --namespace a", cli.ExitMistake, "--namespace does not go with --from"},
 	} {
-		code, _, said := clitest.Run(t, append([]string{"trace", "get", "kubernetes", "-o", "x.csv"}, strings.Fields(c.args)...)...)
+		code, _, said := clitest.Run(t,
+			append([]string{"trace", "get", "kubernetes", "-o", "x.csv"}, strings.Fields(c.args)...)...)
 		if code != c.code || !strings.Contains(said, c.says) {
 			t.Errorf("%s: exit code %d, said %q", c.args, code, said)
 		}
 	}
 	denied = true
-	if code, _, said := clitest.Run(t, "trace", "get", "kubernetes", "-o", "x.csv"); code != cli.ExitFailed || !strings.Contains(said, "the cluster refuses this") || strings.Count(said, "\n") != 1 {
+	if code, _, said := clitest.Run(t, "trace", "get", "kubernetes", "-o", "x.csv"); code != cli.ExitFailed ||
+		!strings.Contains(said, "the cluster refuses this") || strings.Count(said, "\n") != 1 {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
 }
 
-// Jobs whose earlier runs are unknown are counted: in the summary, in the document, and on standard error where the trace is printed.
+// Jobs whose earlier runs are unknown are counted: in the summary, in the document, and on standard error where the
+// trace is printed.
 func TestEvictedJobsAreCounted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "evicted.json", `{"kind": "Workload", "metadata": {"name": "w", "namespace": "ml", "uid": "w", "creationTimestamp": "2026-01-05T08:00:00Z", "ownerReferences": [{"kind": "RayJob", "name": "x", "uid": "r"}]},
 "spec": {"podSets": [{"count": 2, "template": {"spec": {"containers": [{"resources": {"requests": {"nvidia.com/gpu": "4"}}}]}}}]},
 "status": {"requeueState": {"count": 1}, "conditions": [{"type": "Admitted", "status": "True", "lastTransitionTime": "2026-01-05T10:00:00Z"}, {"type": "Finished", "status": "True", "lastTransitionTime": "2026-01-05T10:30:00Z"}]}}`)
 	const want = "1 job was evicted and admitted again"
-	if out := clitest.Must(t, "trace", "get", "kubernetes", "--from", "evicted.json", "-o", "x.csv"); !strings.Contains(out, "x.csv: 1 job\n  note      "+want) {
+	if out := clitest.Must(t, "trace", "get", "kubernetes", "--from", "evicted.json", "-o",
+		"x.csv"); !strings.Contains(out, "x.csv: 1 job\n  note      "+want) {
 		t.Errorf("printed %q", out)
 	}
-	if out := clitest.Must(t, "trace", "get", "kubernetes", "--from", "evicted.json", "-o", "x.csv", "--json"); !strings.Contains(out, `"notes":["`+want) {
+	if out := clitest.Must(t, "trace", "get", "kubernetes", "--from", "evicted.json", "-o", "x.csv",
+		"--json"); !strings.Contains(out, `"notes":["`+want) {
 		t.Errorf("printed %q", out)
 	}
-	if code, out, said := clitest.Run(t, "trace", "get", "kubernetes", "--from", "evicted.json", "-o", "-"); code != cli.ExitDone || !strings.Contains(out, "1800") || !strings.Contains(said, want) || strings.Contains(out, want) {
+	if code, out, said := clitest.Run(t, "trace", "get", "kubernetes", "--from", "evicted.json", "-o", "-"); code !=
+		cli.ExitDone || !strings.Contains(out, "1800") || !strings.Contains(said, want) || strings.Contains(out, want) {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
 	}
 }

@@ -61,13 +61,15 @@ The file has names of users and jobs. GPUs are known only if slurm.conf has Acco
 		RunE: func(c *cobra.Command, _ []string) error { return getSlurm(a, c, &g) },
 	}
 	f := c.Flags()
-	f.StringVarP(&g.since, "since", "S", "90d", "the first `TIME`: 2024-01-31, 2024-01-31T12:00:00 (UTC), or how long ago: 12h, 90d, 52w")
+	f.StringVarP(&g.since, "since", "S", "90d",
+		"the first `TIME`: 2024-01-31, 2024-01-31T12:00:00 (UTC), or how long ago: 12h, 90d, 52w")
 	f.StringVarP(&g.until, "until", "E", "now", "the last `TIME`, likewise")
 	f.StringVar(&g.from, "from", "", "read this `FILE` of sacct -P or sacct --json, and ask nobody")
 	cli.Choice(c, &g.vc, "vc", "what a job's virtual cluster is: partition or account; the other one becomes its group",
 		vcPartition, vcAccount)
 	g.SlurmAccess.Add(f)
-	f.StringVarP(&g.out, "output", "o", "slurm-jobs.txt.gz", "write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
+	f.StringVarP(&g.out, "output", "o", "slurm-jobs.txt.gz",
+		"write to `FILE`, packed if it ends in .gz or .zst; - for standard output")
 	f.Bool("json", false, "print one JSON document on what was written")
 	cli.Apart(c, []string{"from"}, "since", "until", "ssh", "slurm-conf")
 	cli.Filled(c, "output")
@@ -162,7 +164,8 @@ func instant(flag, s string, now time.Time) (time.Time, error) {
 			return now.Add(-time.Duration(v) * unit), nil
 		}
 	}
-	return now, fault.Mistakef("--%s: got %q, want 2024-01-31, 2024-01-31T12:00:00, now, or how long ago as 12h, 90d or 52w", flag, s)
+	return now,
+		fault.Mistakef("--%s: got %q, want 2024-01-31, 2024-01-31T12:00:00, now, or how long ago as 12h, 90d or 52w", flag, s)
 }
 
 // copyHistory writes what sacct has printed into a file, as sacct -P would have.
@@ -232,7 +235,8 @@ func (h *FetchedHistory) look(ctx context.Context, file string) error {
 }
 
 func showHistory(a *cli.App, h *FetchedHistory) {
-	a.Printf("%s: %s of %s in %s, over %s\n", h.File, plain.Count(h.Jobs, "job", "jobs"), plain.Count(h.Users, "user", "users"), plain.Count(h.VCs, "virtual cluster", "virtual clusters"), h.Span)
+	a.Printf("%s: %s of %s in %s, over %s\n", h.File, plain.Count(h.Jobs, "job", "jobs"),
+		plain.Count(h.Users, "user", "users"), plain.Count(h.VCs, "virtual cluster", "virtual clusters"), h.Span)
 	a.Printf("  GPUs      %s", plain.Count(h.GPUJobs, "job", "jobs"))
 	if len(h.GPUTypes) > 0 {
 		a.Printf("; some ask for %s", strings.Join(h.GPUTypes, ", "))
@@ -250,8 +254,10 @@ func showHistory(a *cli.App, h *FetchedHistory) {
 	a.Printf("  try       gymctl trace stats %s\n", cli.ShellWords(h.File))
 	switch {
 	case h.Jobs == 0:
-		a.Notef("note: there is no job that has run and ended in this time; --since asks for more (sacct shows only your own jobs where slurm.conf has PrivateData=jobs)")
+		a.Notef("note: there is no job that has run and ended in this time; --since asks for more (sacct shows only your " +
+			"own jobs where slurm.conf has PrivateData=jobs)")
 	case h.GPUJobs == 0:
-		a.Notef("note: no job has GPUs, so no run takes any of them; sacct counts GPUs only where slurm.conf has AccountingStorageTRES=gres/gpu")
+		a.Notef("note: no job has GPUs, so no run takes any of them; sacct counts GPUs only where slurm.conf has " +
+			"AccountingStorageTRES=gres/gpu")
 	}
 }

@@ -81,8 +81,11 @@ func TestGetSlurmWritesATrace(t *testing.T) {
 		t.Errorf("stats print %q", out)
 	}
 	var d look.FetchedHistory
-	clitest.Strict(t, clitest.Must(t, "trace", "get", "slurm", "-S", "2024-01-15", "-E", "2024-02-01", "--vc", "account", "-o", "by.txt", "--json"), &d)
-	if d.Rows != 3 || d.Jobs != 2 || d.GPUJobs != 1 || d.VCs != 1 || d.Estimates != 1 || len(d.Skipped) != 1 || d.File != "by.txt" {
+	clitest.Strict(t,
+		clitest.Must(t, "trace", "get", "slurm", "-S", "2024-01-15", "-E", "2024-02-01", "--vc", "account", "-o", "by.txt",
+			"--json"), &d)
+	if d.Rows != 3 || d.Jobs != 2 || d.GPUJobs != 1 || d.VCs != 1 || d.Estimates != 1 || len(d.Skipped) != 1 ||
+		d.File != "by.txt" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -96,10 +99,12 @@ func TestGetSlurmFromAFile(t *testing.T) {
 	ask(t, b)
 	for _, name := range []string{"22.05.json", "23.11.json", "22.05.txt"} {
 		file := filepath.Join(folder, name)
-		if out := clitest.Must(t, "trace", "get", "slurm", "--from", file, "-o", "jobs.txt"); !strings.HasPrefix(out, "jobs.txt: 12 jobs of 1 user in 2 virtual clusters") || len(b.asked) > 0 {
+		if out := clitest.Must(t, "trace", "get", "slurm", "--from", file, "-o", "jobs.txt"); !strings.HasPrefix(out,
+			"jobs.txt: 12 jobs of 1 user in 2 virtual clusters") || len(b.asked) > 0 {
 			t.Errorf("%s: %s", name, out)
 		}
-		if out := clitest.Must(t, "trace", "get", "slurm", "--from", file, "-o", "by.txt", "--vc", "account"); !strings.HasPrefix(out, "by.txt: 12 jobs of 1 user in 1 virtual cluster") {
+		if out := clitest.Must(t, "trace", "get", "slurm", "--from", file, "-o", "by.txt", "--vc",
+			"account"); !strings.HasPrefix(out, "by.txt: 12 jobs of 1 user in 1 virtual cluster") {
 			t.Errorf("%s: %s", name, out)
 		}
 	}
@@ -135,24 +140,30 @@ func TestGetSlurmSaysWhatIsWrong(t *testing.T) {
 		t.Error("a file was left behind")
 	}
 	b.err = nil
-	if code, _, said := clitest.Run(t, "trace", "get", "slurm"); code != cli.ExitDone || !strings.Contains(said, "there is no job that has run and ended") {
+	if code, _, said := clitest.Run(t, "trace", "get", "slurm"); code != cli.ExitDone ||
+		!strings.Contains(said, "there is no job that has run and ended") {
 		t.Errorf("code %d: %s", code, said)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	var said strings.Builder
-	if code := clitest.Execute(ctx, []string{"trace", "get", "slurm", "-o", "late.txt"}, io.Discard, &said); code != cli.ExitInterrupted || !strings.Contains(said.String(), "nothing is written") {
+	if code := clitest.Execute(ctx, []string{"trace", "get", "slurm", "-o", "late.txt"}, io.Discard, &said); code !=
+		cli.ExitInterrupted || !strings.Contains(said.String(), "nothing is written") {
 		t.Errorf("interrupted: %d, %s", code, said.String())
 	}
 }
 
-// Dumps of two months that overlap, text and JSON, become one table, with each job once and each header's columns renamed.
+// Dumps of two months that overlap, text and JSON, become one table, with each job once and each header's columns
+// renamed.
 func TestDumpsThatWereJoined(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const head = "JobID|User|Account|Partition|Submit|Start|End|ElapsedRaw|State|AllocTRES\n"
-	clitest.Write(t, "both.txt", head+"1|ann|lab|gpu|10|10|70|60|COMPLETED|gres/gpu=2\n"+head+"1|ann|lab|gpu|10|10|70|60|COMPLETED|gres/gpu=2\n"+
-		`{"jobs":[{"job_id":2,"user":"bob","account":"lab","partition":"gpu","allocation_nodes":1,"association":{},"state":{"current":["COMPLETED"]},"time":{"elapsed":60,"submission":20,"start":20,"end":80},"tres":{"allocated":[{"type":"gres","name":"gpu","count":1},{"type":"energy","count":18446744073709551614}]}}]}`+"\n")
-	if out := clitest.Must(t, "trace", "get", "slurm", "--from", "both.txt", "--vc", "account", "-o", "jobs.txt"); !strings.Contains(out, "2 jobs of 2 users in 1 virtual cluster,") || !strings.Contains(out, "left out  1: duplicate rows") {
+	clitest.Write(t, "both.txt",
+		head+"1|ann|lab|gpu|10|10|70|60|COMPLETED|gres/gpu=2\n"+head+"1|ann|lab|gpu|10|10|70|60|COMPLETED|gres/gpu=2\n"+
+			`{"jobs":[{"job_id":2,"user":"bob","account":"lab","partition":"gpu","allocation_nodes":1,"association":{},"state":{"current":["COMPLETED"]},"time":{"elapsed":60,"submission":20,"start":20,"end":80},"tres":{"allocated":[{"type":"gres","name":"gpu","count":1},{"type":"energy","count":18446744073709551614}]}}]}`+"\n")
+	if out := clitest.Must(t, "trace", "get", "slurm", "--from", "both.txt", "--vc", "account", "-o",
+		"jobs.txt"); !strings.Contains(out, "2 jobs of 2 users in 1 virtual cluster,") ||
+		!strings.Contains(out, "left out  1: duplicate rows") {
 		t.Error(out)
 	}
 	out := clitest.Must(t, "trace", "convert", "jobs.txt", "--to", "csv")
@@ -164,8 +175,10 @@ func TestDumpsThatWereJoined(t *testing.T) {
 		t.Errorf("%d %s", code, said)
 	}
 	clitest.Write(t, "rows.txt", "1|ann|lab|gpu|2024-03-01T10:00:00|COMPLETED|cpu=8,gres/gpu=2\n")
-	for _, args := range [][]string{{"trace", "stats", "rows.txt"}, {"trace", "get", "slurm", "--from", "rows.txt", "-o", "x.txt"}} {
-		if code, _, said := clitest.Run(t, args...); code != cli.ExitMistake || !strings.Contains(said, "rows of sacct without its header") {
+	for _, args := range [][]string{{"trace", "stats", "rows.txt"},
+		{"trace", "get", "slurm", "--from", "rows.txt", "-o", "x.txt"}} {
+		if code, _, said := clitest.Run(t, args...); code != cli.ExitMistake ||
+			!strings.Contains(said, "rows of sacct without its header") {
 			t.Errorf("%v: %d %s", args, code, said)
 		}
 	}

@@ -27,7 +27,8 @@ const (
 
 // publish replaces the public catalogue with one of made-up files, and the publisher with a server that has them. It
 // returns the server's address, the number of requests to it, and the cache folder.
-func publish(t *testing.T, handle func(w http.ResponseWriter, r *http.Request) (handled bool)) (mirror string, asked *atomic.Int64, cache string) {
+func publish(t *testing.T, handle func(w http.ResponseWriter, r *http.Request) (handled bool)) (mirror string,
+	asked *atomic.Int64, cache string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	cache = filepath.Join(t.TempDir(), "cache")
@@ -40,15 +41,19 @@ func publish(t *testing.T, handle func(w http.ResponseWriter, r *http.Request) (
 	c := &catalog.Catalog{
 		Sources: []catalog.Source{
 			{Name: "free", Repository: "someone/free", Commit: strings.Repeat("ab", 20), Licence: "MIT", Cite: "Someone, 2020"},
-			{Name: "bound", Repository: "someone/bound", Commit: strings.Repeat("cd", 20), Licence: "for non-commercial use only", NonCommercial: true, Cite: "Someone, 2021"},
+			{Name: "bound", Repository: "someone/bound", Commit: strings.Repeat("cd", 20),
+				Licence: "for non-commercial use only", NonCommercial: true, Cite: "Someone, 2021"},
 		},
 		Entries: []catalog.Entry{
-			{Name: "jobs", What: "two jobs", Kind: catalog.KindTrace, Format: "csv", Source: "free", Files: []catalog.File{file("jobs.csv", "jobs.csv")}},
-			{Name: "nodes", What: "two nodes", Kind: catalog.KindInventory, Format: "inventory", Source: "bound", Files: []catalog.File{file("nodes.csv", "nodes.csv")}},
+			{Name: "jobs", What: "two jobs", Kind: catalog.KindTrace, Format: "csv", Source: "free",
+				Files: []catalog.File{file("jobs.csv", "jobs.csv")}},
+			{Name: "nodes", What: "two nodes", Kind: catalog.KindInventory, Format: "inventory", Source: "bound",
+				Files: []catalog.File{file("nodes.csv", "nodes.csv")}},
 			{Name: "table", What: "two tables", Kind: catalog.KindProfiles, Format: "profile", Source: "free", Folder: true,
 				Files: []catalog.File{file("a.csv", "A/a.csv"), file("b.csv", "b.csv")}},
-			{Name: "steps", What: "jobs in steps", Kind: catalog.KindTrace, Format: "csv", Source: "free", Profiles: "table", Reference: "v100",
-				Files: []catalog.File{file("jobs.csv", "steps.csv")}},
+			{Name: "steps", What: "jobs in steps", Kind: catalog.KindTrace, Format: "csv", Source: "free", Profiles: "table",
+				Reference: "v100",
+				Files:     []catalog.File{file("jobs.csv", "steps.csv")}},
 		},
 	}
 	if err := c.Validate(); err != nil {
@@ -93,22 +98,26 @@ func TestGetFetchesPrintsAndIsContentTheSecondTime(t *testing.T) {
 	if out := clitest.Must(t, "trace", "stats", filepath.Join(cache, "jobs.csv")); !strings.Contains(out, ": 2 jobs") {
 		t.Errorf("stats print %q", out)
 	}
-	if out := clitest.Must(t, "config", "show", "--cluster", filepath.Join(cache, "nodes.csv")); !strings.Contains(out, "8 GPUs") {
+	if out := clitest.Must(t, "config", "show", "--cluster", filepath.Join(cache, "nodes.csv")); !strings.Contains(out,
+		"8 GPUs") {
 		t.Errorf("the nodes are %q", out)
 	}
 }
 
 func TestGetSaysWhatATraceWithoutRunTimesNeeds(t *testing.T) {
 	mirror, _, cache := publish(t, nil)
-	try := "  try      gymctl trace stats " + filepath.Join(cache, "steps.csv") + " --profiles " + filepath.Join(cache, "table") + " --reference v100\n"
+	try := "  try      gymctl trace stats " + filepath.Join(cache,
+		"steps.csv") + " --profiles " + filepath.Join(cache, "table") + " --reference v100\n"
 	needs := "  needs    table, from which its run times follow: gymctl trace get table\n"
 	if got := clitest.Must(t, "trace", "get", "steps", "--mirror", mirror); !strings.HasSuffix(got, needs+try) {
 		t.Errorf("printed\n%s", got)
 	}
-	if got := clitest.Must(t, "trace", "get", "table", "--mirror", mirror); !strings.Contains(got, filepath.Join(cache, "table")+" (fetched, 4 bytes in 2 files, each sha256 right)\n") {
+	if got := clitest.Must(t, "trace", "get", "table", "--mirror", mirror); !strings.Contains(got,
+		filepath.Join(cache, "table")+" (fetched, 4 bytes in 2 files, each sha256 right)\n") {
 		t.Errorf("printed\n%s", got)
 	}
-	if got := clitest.Must(t, "trace", "get", "steps", "--mirror", mirror); strings.Contains(got, needs) || !strings.HasSuffix(got, try) {
+	if got := clitest.Must(t, "trace", "get", "steps", "--mirror", mirror); strings.Contains(got, needs) ||
+		!strings.HasSuffix(got, try) {
 		t.Errorf("printed\n%s", got)
 	}
 }
@@ -123,11 +132,14 @@ func TestGetAsJSON(t *testing.T) {
 		t.Fatalf("%d traces", len(d.Traces))
 	}
 	p := d.Traces[0]
-	if p.Name != "jobs" || !p.Here || !p.Fetched || p.Path != filepath.Join("out dir", "jobs.csv") || p.Next != "gymctl trace stats '"+p.Path+"'" ||
-		p.Files[0].URL != "https://raw.githubusercontent.com/someone/free/"+strings.Repeat("ab", 20)+"/jobs.csv" || len(p.Files[0].SHA256) != 64 || p.Bytes != 43 {
+	if p.Name != "jobs" || !p.Here || !p.Fetched || p.Path != filepath.Join("out dir", "jobs.csv") ||
+		p.Next != "gymctl trace stats '"+p.Path+"'" ||
+		p.Files[0].URL != "https://raw.githubusercontent.com/someone/free/"+strings.Repeat("ab",
+			20)+"/jobs.csv" || len(p.Files[0].SHA256) != 64 || p.Bytes != 43 {
 		t.Errorf("got %+v", p)
 	}
-	if clitest.Read(t, p.Path) != madeUpJobs || clitest.Read(t, filepath.Join("out dir", "table", "A", "a.csv")) != "a\n" || clitest.Read(t, filepath.Join(cache, "table", "b.csv")) != "b\n" {
+	if clitest.Read(t, p.Path) != madeUpJobs || clitest.Read(t, filepath.Join("out dir", "table", "A", "a.csv")) !=
+		"a\n" || clitest.Read(t, filepath.Join(cache, "table", "b.csv")) != "b\n" {
 		t.Error("the copies differ")
 	}
 	var l struct {
@@ -163,7 +175,8 @@ func TestGetListsWhatThereIs(t *testing.T) {
 func TestThePublicListIsLong(t *testing.T) {
 	t.Setenv(catalog.CacheVar, t.TempDir())
 	out := clitest.Must(t, "trace", "get", "--list")
-	for _, name := range []string{"philly-jobs ", "openb-pods-default ", "openb-nodes ", "gavel-throughputs ", "lublin-256 ", "kth-sp2 ", "nasa-ipsc ", "ricc-2010 ", "helios-venus-throughput *"} {
+	for _, name := range []string{"philly-jobs ", "openb-pods-default ", "openb-nodes ", "gavel-throughputs ",
+		"lublin-256 ", "kth-sp2 ", "nasa-ipsc ", "ricc-2010 ", "helios-venus-throughput *"} {
 		if !strings.Contains("\n"+out, "\n"+name) {
 			t.Errorf("%s is missing in\n%s", name, out)
 		}
@@ -182,7 +195,8 @@ func TestGetMistakes(t *testing.T) {
 		{"jobs ../../etc/passwd", `public trace "../../etc/passwd" is unknown; gymctl trace get --list shows all`},
 		{"--list jobs", `trace get: got "jobs", want no NAME beside --list and --all; see gymctl trace get --help`},
 		{"--list --all", "--all does not go with --list"},
-		{"jobs --mirror http://mirror.example", `--mirror: got "http://mirror.example", want https (http is for this machine only)`},
+		{"jobs --mirror http://mirror.example",
+			`--mirror: got "http://mirror.example", want https (http is for this machine only)`},
 		{"jobs --mirror=", `--mirror: got "", want the beginning of an address, as in https://mirror.example/traces`},
 		{"jobs --cache=", `--cache: got "", want DIR`},
 		{"jobs --output=", `--output: got "", want DIR`},
@@ -196,15 +210,18 @@ func TestGetMistakes(t *testing.T) {
 		}
 		code, out, said := clitest.Run(t, args...)
 		if code != cli.ExitMistake || out != "" || said != "gymctl: "+c.want+"\n" {
-			t.Errorf("gymctl trace get %s: exit code %d, printed %q, said %q; want 2, nothing, %q", c.args, code, out, said, c.want)
+			t.Errorf("gymctl trace get %s: exit code %d, printed %q, said %q; want 2, nothing, %q", c.args, code, out, said,
+				c.want)
 		}
 	}
 	if asked.Load() != 0 {
 		t.Errorf("%d requests", asked.Load())
 	}
 	clitest.Write(t, "jobs.csv", "mine\n")
-	if code, out, said := clitest.Run(t, "trace", "get", "jobs", "-o", ".", "--mirror", mirror); code != cli.ExitMistake || out != "" ||
-		said != "gymctl: folder . cannot be used: jobs.csv is there already and is another file\n" || clitest.Read(t, "jobs.csv") != "mine\n" {
+	if code, out, said := clitest.Run(t, "trace", "get", "jobs", "-o", ".", "--mirror", mirror); code != cli.ExitMistake ||
+		out != "" ||
+		said != "gymctl: folder . cannot be used: jobs.csv is there already and is another file\n" || clitest.Read(t,
+		"jobs.csv") != "mine\n" {
 		t.Errorf("over another file: exit code %d, printed %q, said %q", code, out, said)
 	}
 }
@@ -223,15 +240,18 @@ func TestOneThatFailsDoesNotStopTheOthers(t *testing.T) {
 	})
 	code, out, said := clitest.Run(t, "trace", "get", "jobs", "table", "nodes", "--mirror", mirror)
 	lines := strings.Split(strings.TrimSuffix(said, "\n"), "\n")
-	if code != cli.ExitFailed || len(lines) != 2 || !strings.HasPrefix(lines[0], "gymctl: public trace jobs: jobs.csv from "+mirror+"/someone/free/") ||
+	if code != cli.ExitFailed || len(lines) != 2 ||
+		!strings.HasPrefix(lines[0], "gymctl: public trace jobs: jobs.csv from "+mirror+"/someone/free/") ||
 		!strings.HasSuffix(lines[0], ": this is not the published file, and it was removed") ||
-		!strings.HasSuffix(lines[1], "/a.csv: the publisher does not have it (404 Not Found)") || !strings.HasPrefix(out, "nodes: two nodes\n") {
+		!strings.HasSuffix(lines[1],
+			"/a.csv: the publisher does not have it (404 Not Found)") || !strings.HasPrefix(out, "nodes: two nodes\n") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
 	}
 	if list, err := os.ReadDir(cache); err != nil || len(list) != 2 || list[0].Name() != "nodes.csv" {
 		t.Errorf("the cache holds %v (%v)", list, err)
 	}
-	if code, out, _ := clitest.Run(t, "trace", "get", "jobs", "nodes", "--json", "--mirror", mirror); code != cli.ExitFailed || out != "" {
+	if code, out, _ := clitest.Run(t, "trace", "get", "jobs", "nodes", "--json", "--mirror", mirror); code !=
+		cli.ExitFailed || out != "" {
 		t.Errorf("--json: exit code %d, printed %q; want no half document", code, out)
 	}
 }
@@ -244,7 +264,8 @@ func TestAnInterruptedGetSaysHowToGoOn(t *testing.T) {
 		return true
 	})
 	var out, said bytes.Buffer
-	if code := clitest.Execute(ctx, []string{"trace", "get", "jobs", "--mirror", mirror}, &out, &said); code != cli.ExitInterrupted || out.Len() != 0 ||
+	if code := clitest.Execute(ctx, []string{"trace", "get", "jobs", "--mirror", mirror}, &out, &said); code !=
+		cli.ExitInterrupted || out.Len() != 0 ||
 		said.String() != "gymctl: interrupted: nothing of jobs has arrived yet; the same command begins again\n" {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), said.String())
 	}
@@ -269,7 +290,8 @@ func TestTheBarIsDrawnOnATerminalOnly(t *testing.T) {
 }
 
 func TestShellWords(t *testing.T) {
-	for s, want := range map[string]string{"/a/b-c.csv": "/a/b-c.csv", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'"} {
+	for s, want := range map[string]string{"/a/b-c.csv": "/a/b-c.csv", "a b": "'a b'", "it's": `'it'\''s'`,
+		"$(x)": "'$(x)'"} {
 		if got := cli.ShellWords(s); got != want {
 			t.Errorf("%s: %s, want %s", s, got, want)
 		}

@@ -114,8 +114,10 @@ type Statuses struct {
 func describe(s *traces.Stats, info workload.Info) Stats {
 	d := Stats{
 		Trace: info, FirstS: s.First.Seconds(), LastS: s.Last.Seconds(), SpanS: s.Span.Seconds(), JobsPerHour: s.JobsPerHour,
-		Duration: spread{s.Work.P50.Seconds(), s.Work.P90.Seconds(), s.Work.P99.Seconds(), s.Work.Mean.Seconds(), s.Work.Max.Seconds()},
-		GPUHours: s.GPUHours, Users: len(s.Users), Groups: len(s.Groups), Names: len(s.Names), Repeats: s.Repeats, VCs: counted(s.VCs), Models: counted(s.Models), Sizes: []Size{},
+		Duration: spread{s.Work.P50.Seconds(), s.Work.P90.Seconds(), s.Work.P99.Seconds(), s.Work.Mean.Seconds(),
+			s.Work.Max.Seconds()},
+		GPUHours: s.GPUHours, Users: len(s.Users), Groups: len(s.Groups), Names: len(s.Names), Repeats: s.Repeats,
+		VCs: counted(s.VCs), Models: counted(s.Models), Sizes: []Size{},
 		Statuses: Statuses{s.Statuses[traces.Completed], s.Statuses[traces.Failed], s.Statuses[traces.Cancelled],
 			s.Statuses[traces.StatusUnknown]},
 		NoEstimate: s.NoEstimate, ZeroWork: s.ZeroWork, Shared: s.Shared,
@@ -139,7 +141,8 @@ func showStats(a *cli.App, d Stats) error {
 	if d.Trace.Timeless && d.Duration.Max == 0 {
 		a.Printf("run time    not in the file; --profiles gives a table from which it follows\n")
 	} else {
-		a.Printf("run time    p50 %s, p90 %s, p99 %s, mean %s, max %s\n", cli.Seconds(d.Duration.P50), cli.Seconds(d.Duration.P90),
+		a.Printf("run time    p50 %s, p90 %s, p99 %s, mean %s, max %s\n", cli.Seconds(d.Duration.P50),
+			cli.Seconds(d.Duration.P90),
 			cli.Seconds(d.Duration.P99), cli.Seconds(d.Duration.Mean), cli.Seconds(d.Duration.Max))
 		a.Printf("GPU time    %.0f GPU-hours, %.1f GPUs busy on average\n", d.GPUHours, d.MeanGPUs)
 	}
@@ -150,12 +153,14 @@ func showStats(a *cli.App, d Stats) error {
 	if d.Names > 0 {
 		a.Printf("names       %d", d.Names)
 		if d.Users > 0 {
-			a.Printf("; %s of jobs come after one of the same user and name", cli.Percent(float64(d.Repeats), float64(d.Trace.Jobs)))
+			a.Printf("; %s of jobs come after one of the same user and name",
+				cli.Percent(float64(d.Repeats), float64(d.Trace.Jobs)))
 		}
 		a.Printf("\n")
 	}
 	if s := d.Statuses; s.Unknown < d.Trace.Jobs {
-		a.Printf("ended       %d completed, %d failed, %d cancelled, %d unknown\n", s.Completed, s.Failed, s.Cancelled, s.Unknown)
+		a.Printf("ended       %d completed, %d failed, %d cancelled, %d unknown\n", s.Completed, s.Failed, s.Cancelled,
+			s.Unknown)
 	}
 	if n := d.NoEstimate; n > 0 {
 		a.Printf("estimates   missing in %d of %s\n", n, plain.Count(d.Trace.Jobs, "job", "jobs"))
@@ -167,7 +172,8 @@ func showStats(a *cli.App, d Stats) error {
 		a.Printf("shares      %s less than a whole GPU\n", plain.Count(d.Shared, "job wants", "jobs want"))
 	}
 	if c := d.Contents; c.Graphs > 0 {
-		a.Printf("graphs      %s, %s, %s\n", plain.Count(c.Graphs, "job", "jobs"), plain.Count(c.Tasks, "task", "tasks"), plain.Count(c.Edges, "edge", "edges"))
+		a.Printf("graphs      %s, %s, %s\n", plain.Count(c.Graphs, "job", "jobs"), plain.Count(c.Tasks, "task", "tasks"),
+			plain.Count(c.Edges, "edge", "edges"))
 	}
 	if carried := d.Contents.list(); carried != "" {
 		a.Printf("carry       %s\n", carried)
@@ -175,7 +181,9 @@ func showStats(a *cli.App, d Stats) error {
 	a.Printf("\n")
 	var rows [][]string
 	for _, b := range Buckets(d.Sizes) {
-		rows = append(rows, []string{b.Name, strconv.Itoa(b.Jobs), cli.Percent(float64(b.Jobs), float64(d.Trace.Jobs)), cli.Percent(b.Hours, d.GPUHours)})
+		rows = append(rows,
+			[]string{b.Name, strconv.Itoa(b.Jobs), cli.Percent(float64(b.Jobs), float64(d.Trace.Jobs)),
+				cli.Percent(b.Hours, d.GPUHours)})
 	}
 	if err := a.Table(1, []string{"GPUs", "jobs", "of jobs", "of GPU time"}, rows); err != nil {
 		return err
@@ -221,7 +229,8 @@ func Buckets(sizes []Size) []Bucket {
 	for _, r := range []struct {
 		name string
 		to   float64 // up to and including
-	}{{"0", 0}, {"below 1", .9995}, {"1", 1}, {"2", 2}, {"3-4", 4}, {"5-8", 8}, {"9-16", 16}, {"17-32", 32}, {"33-64", 64}, {"65-128", 128},
+	}{{"0", 0}, {"below 1", .9995}, {"1", 1}, {"2", 2}, {"3-4", 4}, {"5-8", 8}, {"9-16", 16}, {"17-32", 32}, {"33-64", 64},
+		{"65-128", 128},
 		{"129-256", 256}, {"257 and more", 1e18}} {
 		b := Bucket{Name: r.name}
 		for _, z := range sizes {

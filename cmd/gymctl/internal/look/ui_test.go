@@ -36,7 +36,8 @@ func TestUISaysWhatIsWrong(t *testing.T) {
 		{"ui " + tokens, cli.ExitMistake, "it is no JSON object"},
 		{"train -c cartpole-ppo --ui " + l.Addr().String(), cli.ExitFailed, "is in use by another program"},
 		{"train -c cartpole-ppo --ui 0.0.0.0:0", cli.ExitMistake, "can be reached from other machines"},
-		{"train -c cartpole-ppo --ui 0.0.0.0:0 --ui-token-file " + tokens, cli.ExitMistake, "no token has role read or admin"},
+		{"train -c cartpole-ppo --ui 0.0.0.0:0 --ui-token-file " + tokens, cli.ExitMistake,
+			"no token has role read or admin"},
 		{"train -c cartpole-ppo --ui nowhere", cli.ExitMistake, `want HOST:PORT`},
 		{"train -c cartpole-ppo --ui-token-file " + tokens, cli.ExitMistake, "--ui-token-file goes with --ui"},
 		{"train -c cartpole-ppo --mlflow here:5000", cli.ExitMistake, "--mlflow: got"},
@@ -77,7 +78,9 @@ func TestTrainShowsPages(t *testing.T) {
 	read, write := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- clitest.Execute(ctx, strings.Fields("train -c cartpole-ppo --workers 1 --no-eval --set train.steps=100000000 --set train.log_every=1024 --ui :0 --run-dir "+dir), io.Discard, write)
+		ended <- clitest.Execute(ctx,
+			strings.Fields(
+				"train -c cartpole-ppo --workers 1 --no-eval --set train.steps=100000000 --set train.log_every=1024 --ui :0 --run-dir "+dir), io.Discard, write)
 		_ = write.Close() // of a pipe
 	}()
 	var said strings.Builder
@@ -92,7 +95,8 @@ func TestTrainShowsPages(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, read) }() // it says more
 	_, rest, _ := strings.Cut(said.String(), "pages     ")
 	url, _, _ := strings.Cut(rest, "\n")
-	for path, want := range map[string]string{"api/list": `"state":"running"`, "metrics": `clustergym_run_steps_target{agent="ppo",env="CartPole-v1",run="run"} 1e+08`} {
+	for path, want := range map[string]string{"api/list": `"state":"running"`,
+		"metrics": `clustergym_run_steps_target{agent="ppo",env="CartPole-v1",run="run"} 1e+08`} {
 		r, err := http.Get(url + path) //nolint:noctx // of this machine
 		if err != nil {
 			t.Fatal(err)

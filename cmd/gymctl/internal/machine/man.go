@@ -42,8 +42,8 @@ gymctl-train.1 and so on. They say what --help says.`,
 // indents matches the beginning of lines that stay as they are; Markdown wants four blanks.
 var indents = regexp.MustCompile(`(?m)^  `)
 
-// writePages writes the pages of c and the verbs below it. They name no date and nothing of this machine, so that equal programs
-// write equal pages.
+// writePages writes the pages of c and the verbs below it. They name no date and nothing of this machine, so that equal
+// programs write equal pages.
 func writePages(c *cobra.Command, dir string) error {
 	c.DisableAutoGenTag = true
 	c.Long = indents.ReplaceAllString(c.Long, "    ")
@@ -61,7 +61,8 @@ func writePages(c *cobra.Command, dir string) error {
 	}
 	var page bytes.Buffer
 	var never time.Time
-	if err := doc.GenMan(c, &doc.GenManHeader{Section: "1", Date: &never, Source: "gymctl " + cli.About().Version, Manual: "ClusterGym"}, &page); err != nil {
+	if err := doc.GenMan(c, &doc.GenManHeader{Section: "1", Date: &never, Source: "gymctl " + cli.About().Version,
+		Manual: "ClusterGym"}, &page); err != nil {
 		return err
 	}
 	text := bytes.Replace(page.Bytes(), []byte(never.Format(`"Jan 2006"`)), []byte(`""`), 1)

@@ -46,7 +46,8 @@ func TestManualPagesNameNothingOfTheMachine(t *testing.T) {
 		if page != clitest.Read(t, filepath.Join(second, name)) {
 			t.Errorf("%s differs from call to call", name)
 		}
-		if head := `.TH "` + strings.ToUpper(strings.TrimSuffix(name, ".1")) + `" "1" "" "gymctl `; !strings.Contains(page, head) {
+		if head := `.TH "` + strings.ToUpper(strings.TrimSuffix(name, ".1")) +
+			`" "1" "" "gymctl `; !strings.Contains(page, head) {
 			t.Errorf("%s lacks %s", name, head)
 		}
 		if name == "gymctl-train.1" && !strings.Contains(page, "--workers\\fP=one for each processor") {
@@ -69,7 +70,8 @@ func TestManPagesAreRefusedWhereTheyCannotBe(t *testing.T) {
 }
 
 func TestVersionOfARelease(t *testing.T) {
-	defer func(v, c, m string) { cli.ReleaseVersion, cli.ReleaseCommit, cli.ReleaseModified = v, c, m }(cli.ReleaseVersion, cli.ReleaseCommit, cli.ReleaseModified)
+	defer func(v, c, m string) { cli.ReleaseVersion, cli.ReleaseCommit, cli.ReleaseModified = v, c, m }(cli.ReleaseVersion,
+		cli.ReleaseCommit, cli.ReleaseModified)
 	cli.ReleaseVersion, cli.ReleaseCommit = "1.2.3", "0123abcd"
 	if v := cli.About(); v.Version != "1.2.3" || v.Commit != "0123abcd" || v.Modified {
 		t.Errorf("got %+v", v)

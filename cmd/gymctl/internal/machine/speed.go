@@ -78,19 +78,23 @@ every job has one.`,
 func (o *speedOptions) flags(c *cobra.Command) {
 	f, cfg := c.Flags(), &o.cfg
 	f.BoolVar(&cfg.Quick, "quick", false, "small workloads and short rounds: an impression within seconds")
-	f.BoolVar(&cfg.Long, "long", false, "also 11,500,000 jobs, read from a file while they are simulated; takes 200 MB of disk")
+	f.BoolVar(&cfg.Long, "long", false,
+		"also 11,500,000 jobs, read from a file while they are simulated; takes 200 MB of disk")
 	f.StringVar(&cfg.Trace.File, "trace", "", "simulate this trace `FILE` instead of generated workloads")
 	options.TraceFlags(c, &cfg.Trace)
 	cli.Filled(c, "trace")
 	f.StringVar(&cfg.Cluster, "cluster", "", "with --trace: preset, `FILE`, pool:N, swf-N or NxG")
-	f.StringSliceVar(&cfg.Policies, "policy", nil, "with --trace: policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL] (default some)")
-	f.StringVar(&cfg.Python, "python", "python3", "of the bridge: `PROGRAM` of a Python in which the package of python/ is installed; of ranks: one with PyTorch")
+	f.StringSliceVar(&cfg.Policies, "policy", nil,
+		"with --trace: policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL] (default some)")
+	f.StringVar(&cfg.Python, "python", "python3",
+		"of the bridge: `PROGRAM` of a Python in which the package of python/ is installed; of ranks: one with PyTorch")
 	cli.JSONFlag(c)
 	f.StringVar(&o.asRank, "as-rank", "", "a process of speed ranks")
 	f.Lookup("as-rank").Hidden = true
 	options.KernelsFlag(c, &o.kernels)
 	cli.CompleteOrFile(c, "cluster", workload.ClusterPresets()...)
-	cli.CompleteList(c, "policy", func(_ *cobra.Command, word string) []string { return schedulers.Names().Complete(word) })
+	cli.CompleteList(c, "policy",
+		func(_ *cobra.Command, word string) []string { return schedulers.Names().Complete(word) })
 }
 
 func (o *speedOptions) run(a *cli.App, c *cobra.Command) error {

@@ -18,7 +18,8 @@ import (
 func TestBenchPrintsOneDocumentAndProgressApart(t *testing.T) {
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "small.csv", "job_id,submit_time,duration,num_gpu\nA,0,100,2\nB,5,10,1\n")
-	code, out, notes := clitest.Run(t, "speed", "--quick", "--trace", "small.csv", "--cluster", "pool:2", "--policy", "fifo,sjf+skip", "--json")
+	code, out, notes := clitest.Run(t, "speed", "--quick", "--trace", "small.csv", "--cluster", "pool:2", "--policy",
+		"fifo,sjf+skip", "--json")
 	if code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, notes)
 	}
@@ -28,7 +29,8 @@ func TestBenchPrintsOneDocumentAndProgressApart(t *testing.T) {
 	if err := d.Decode(&r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Rows) != 2 || r.Rows[0].Policy != "fifo+strict" || r.Rows[0].Jobs != 2 || r.Rows[0].Rate <= 0 || r.Rows[1].Policy != "sjf+skip" || r.Machine.Processors < 1 {
+	if len(r.Rows) != 2 || r.Rows[0].Policy != "fifo+strict" || r.Rows[0].Jobs != 2 || r.Rows[0].Rate <= 0 ||
+		r.Rows[1].Policy != "sjf+skip" || r.Machine.Processors < 1 {
 		t.Errorf("%s", out)
 	}
 	if !strings.Contains(notes, "gymctl: simulator: small.csv, pool:2, sjf+skip\n") {
@@ -63,12 +65,13 @@ func TestBenchIsInterrupted(t *testing.T) {
 	t.Setenv("TMPDIR", tmp)
 	ctx, cancel := context.WithCancel(t.Context())
 	var out bytes.Buffer
-	code := clitest.Execute(ctx, []string{"bench", "--quick", "--long", "simulator"}, &out, writer(func(p []byte) (int, error) {
-		if bytes.Contains(p, []byte("fifo+strict+easy")) { // the log is written and about to be read
-			cancel()
-		}
-		return len(p), nil
-	}))
+	code := clitest.Execute(ctx, []string{"bench", "--quick", "--long", "simulator"}, &out,
+		writer(func(p []byte) (int, error) {
+			if bytes.Contains(p, []byte("fifo+strict+easy")) { // the log is written and about to be read
+				cancel()
+			}
+			return len(p), nil
+		}))
 	if code != cli.ExitInterrupted || out.Len() > 0 {
 		t.Errorf("exit code %d, printed %q", code, out.String())
 	}
@@ -97,7 +100,8 @@ func TestBenchMeasuresRanks(t *testing.T) {
 			Gloo          float64 `json:"gloo_p50_us"`
 		}
 	}
-	if err := json.Unmarshal([]byte(clitest.Must(t, "speed", "ranks", "--quick", "--json", "--python", "false")), &report); err != nil {
+	if err := json.Unmarshal([]byte(clitest.Must(t, "speed", "ranks", "--quick", "--json", "--python", "false")),
+		&report); err != nil {
 		t.Fatal(err)
 	}
 	if len(report.Ranks) != 12 {

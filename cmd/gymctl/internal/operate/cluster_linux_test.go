@@ -40,7 +40,8 @@ var alone = sync.OnceValues(func() (map[string]string, error) {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // the results are read
 	var said bytes.Buffer
-	if code := clitest.Execute(context.Background(), append(cheap, "--out", dir, "--workers", "1"), io.Discard, &said); code != cli.ExitDone {
+	if code := clitest.Execute(context.Background(), append(cheap, "--out", dir, "--workers", "1"), io.Discard,
+		&said); code != cli.ExitDone {
 		return nil, fmt.Errorf("exit code %d: %s", code, said.String())
 	}
 	return results(dir)
@@ -78,8 +79,9 @@ func coordinate(t *testing.T, args ...string) *crew {
 	c.said.W = &c.text
 	c.token = filepath.Join(c.dir, "token")
 	clitest.Write(t, c.token, "a-token-of-these-tests\n")
-	c.cmd = clitest.Program(t, append(append([]string{}, cheap...), append([]string{"--out", filepath.Join(c.dir, "run"), "--workers", "0",
-		"--listen", "127.0.0.1:0", "--token-file", c.token}, args...)...)...)
+	c.cmd = clitest.Program(t,
+		append(append([]string{}, cheap...), append([]string{"--out", filepath.Join(c.dir, "run"), "--workers", "0",
+			"--listen", "127.0.0.1:0", "--token-file", c.token}, args...)...)...)
 	r, w := io.Pipe()
 	c.cmd.Stdout, c.cmd.Stderr = io.Discard, io.MultiWriter(&c.said, w)
 	if err := c.cmd.Start(); err != nil {
@@ -162,8 +164,8 @@ func skipClusters(t *testing.T) {
 	}
 }
 
-// TestWorkersThatDieChangeNothing has four workers. Every second one is killed, and another one stands still for longer than
-// the coordinator waits.
+// TestWorkersThatDieChangeNothing has four workers. Every second one is killed, and another one stands still for longer
+// than the coordinator waits.
 func TestWorkersThatDieChangeNothing(t *testing.T) {
 	skipClusters(t)
 	seed := testseed.Or(1)
@@ -210,8 +212,8 @@ func TestWorkersThatDieChangeNothing(t *testing.T) {
 	c.same(t)
 }
 
-// overSSH starts an sshd for hosts node1 and node2, which are both this machine, and returns a folder with a program ssh that goes
-// to it, for a PATH.
+// overSSH starts an sshd for hosts node1 and node2, which are both this machine, and returns a folder with a program
+// ssh that goes to it, for a PATH.
 func overSSH(t *testing.T) string {
 	t.Helper()
 	sshd := "/usr/sbin/sshd"
@@ -365,13 +367,15 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// TestWorkersUnderSlurm has an array of workers. One is requeued, then a job of a higher partition takes the nodes of all;
-// both times Slurm ends them with SIGTERM.
+// TestWorkersUnderSlurm has an array of workers. One is requeued, then a job of a higher partition takes the nodes of
+// all; both times Slurm ends them with SIGTERM.
 func TestWorkersUnderSlurm(t *testing.T) {
 	slurm := inSlurm(t)
 	c := coordinate(t, "--ack-wait", "5s", "--tries", "1000")
-	id := strings.TrimSpace(slurm(fmt.Sprintf(`sbatch --parsable --array=1-4 --requeue --open-mode=append -o %%a.out --wrap "$gymctl worker %s --token-file %s --workers 1 --patience 1m"`, c.url, c.token)))
-	clitest.Eventually(t, "four workers run", func() bool { return strings.Count(slurm("squeue -h -r -t R -o %i"), id+"_") == 4 })
+	id := strings.TrimSpace(
+		slurm(fmt.Sprintf(`sbatch --parsable --array=1-4 --requeue --open-mode=append -o %%a.out --wrap "$gymctl worker %s --token-file %s --workers 1 --patience 1m"`, c.url, c.token)))
+	clitest.Eventually(t, "four workers run",
+		func() bool { return strings.Count(slurm("squeue -h -r -t R -o %i"), id+"_") == 4 })
 	slurm("scontrol requeue " + id + "_2")
 	slurm("srun -p high -N 2 --exclusive true")
 	restart(slurm)
@@ -394,19 +398,20 @@ func TestWorkersUnderSlurm(t *testing.T) {
 	t.Logf("the second worker said:\n%s", slurm("cat 2.out"))
 }
 
-// restart lets requeued jobs start again. Slurm would wait for two minutes; jobs that start in the second in which they were
-// ended are refused ("Job credential revoked").
+// restart lets requeued jobs start again. Slurm would wait for two minutes; jobs that start in the second in which they
+// were ended are refused ("Job credential revoked").
 func restart(slurm func(command string) string) {
 	slurm("for j in $(squeue -h -r -t PD -o %i); do scontrol update jobid=$j StartTime=now+3; done")
 }
 
-// TestRanksUnderSlurm trains in four ranks on two nodes, which a job of a higher partition takes meanwhile. All ranks save
-// together, go on when they are back, and end with the checkpoint of one process.
+// TestRanksUnderSlurm trains in four ranks on two nodes, which a job of a higher partition takes meanwhile. All ranks
+// save together, go on when they are back, and end with the checkpoint of one process.
 func TestRanksUnderSlurm(t *testing.T) {
 	slurm := inSlurm(t)
 	train := "train -c cartpole-ppo --no-eval --workers 1"
 	for _, set := range []string{
-		"ppo.replicas=4", "train.envs=8", "train.steps=200000", "train.eval_every=9000", "train.checkpoint_every=30000", "ppo.steps=64", "eval.validation=2",
+		"ppo.replicas=4", "train.envs=8", "train.steps=200000", "train.eval_every=9000", "train.checkpoint_every=30000",
+		"ppo.steps=64", "eval.validation=2",
 	} {
 		train += " --set " + set
 	}
@@ -425,7 +430,8 @@ END`)
 	if !strings.Contains(job, "JobState=COMPLETED") {
 		t.Fatalf("want a completed job:\n%s", job)
 	}
-	if strings.Contains(job, "Restarts=1") && (!strings.Contains(log, "gymctl: interrupted at step") || !strings.Contains(log, "\nresume ")) {
+	if strings.Contains(job, "Restarts=1") &&
+		(!strings.Contains(log, "gymctl: interrupted at step") || !strings.Contains(log, "\nresume ")) {
 		t.Error("it was preempted, and did not save and go on")
 	}
 	slurm("diff -r alone/checkpoints/200000 runs/checkpoints/200000 && cmp alone/best.json runs/best.json")
@@ -454,17 +460,21 @@ sb -J never -H --gpus=1 --wrap true`)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	var far look.FetchedHistory
-	clitest.Strict(t, clitest.Must(t, "trace", "get", "slurm", "--ssh", "node1", "--slurm-conf", s.Conf, "-S", "2h", "-o", "far.txt.gz", "--json"), &far)
+	clitest.Strict(t,
+		clitest.Must(t, "trace", "get", "slurm", "--ssh", "node1", "--slurm-conf", s.Conf, "-S", "2h", "-o", "far.txt.gz",
+			"--json"), &far)
 	if far.File = d.File; !reflect.DeepEqual(far, d) {
 		t.Errorf("over ssh %+v, here %+v", far, d)
 	}
 	clitest.Write(t, "sacct.json", s.Sh("sacct -a -X -D --json"))
 	var again look.FetchedHistory
-	clitest.Strict(t, clitest.Must(t, "trace", "get", "slurm", "--from", "sacct.json", "-o", "again.txt", "--json"), &again)
+	clitest.Strict(t, clitest.Must(t, "trace", "get", "slurm", "--from", "sacct.json", "-o", "again.txt", "--json"),
+		&again)
 	if again.Jobs != d.Jobs || again.GPUJobs != d.GPUJobs || again.Span != d.Span {
 		t.Errorf("from JSON %+v, from sacct %+v", again, d)
 	}
-	if out := clitest.Must(t, "sim", "--trace", "slurm-jobs.txt.gz", "--cluster", "4x8", "--policy", "fifo"); !strings.Contains(out, "6") {
+	if out := clitest.Must(t, "sim", "--trace", "slurm-jobs.txt.gz", "--cluster", "4x8", "--policy",
+		"fifo"); !strings.Contains(out, "6") {
 		t.Errorf("sim prints %s", out)
 	}
 }

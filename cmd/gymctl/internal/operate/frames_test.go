@@ -13,9 +13,10 @@ import (
 	"clustergym/cmd/gymctl/internal/clitest"
 )
 
-// Every frame of a session with the bridge keeps its bytes, in each encoding: descriptions of spaces, observations, ends of
-// episodes, answers to calls, pictures and snapshots. Of the welcome only the keys are held, since it has the version and the
-// session's secrets, and of errors the keys and the code, since they have sentences. The server signs snapshots with a key that follows from its token.
+// Every frame of a session with the bridge keeps its bytes, in each encoding: descriptions of spaces, observations,
+// ends of episodes, answers to calls, pictures and snapshots. Of the welcome only the keys are held, since it has the
+// version and the session's secrets, and of errors the keys and the code, since they have sentences. The server signs
+// snapshots with a key that follows from its token.
 func TestFramesKeepTheirBytes(t *testing.T) {
 	clitest.OneGoroutine(t)
 	var lines []string
@@ -52,7 +53,8 @@ func TestFramesKeepTheirBytes(t *testing.T) {
 					lines = append(lines, fmt.Sprintf("%s %s %d bytes %s", name, what, len(frame), clitest.Digest(string(frame))))
 				}
 				lines = append(lines, name+" welcome "+talk.hello())
-				line("open", talk.ask(wire.OpOpen, "env", c.id, "n", 2, "kwargs", c.kwargs, "autoreset", c.autoreset, "invalid", "noop"))
+				line("open",
+					talk.ask(wire.OpOpen, "env", c.id, "n", 2, "kwargs", c.kwargs, "autoreset", c.autoreset, "invalid", "noop"))
 				line("reset", talk.ask("reset", "h", 1, "seed", []any{5, 6}))
 				var steps []byte
 				for i := range 40 {
@@ -63,7 +65,9 @@ func TestFramesKeepTheirBytes(t *testing.T) {
 				line("masks", talk.ask("masks", "h", 1))
 				line("render", talk.ask("render", "h", 1, "ids", []any{0}, "mode", "ansi"))
 				line("picture", talk.ask("render", "h", 1, "ids", []any{1}, "mode", "rgb_array"))
-				line("sample_tasks", talk.ask("call", "h", 1, "method", "sample_tasks", "args", wire.Map{{Key: "n", Value: 2}, {Key: "seed", Value: 7}}))
+				line("sample_tasks",
+					talk.ask("call", "h", 1, "method", "sample_tasks", "args",
+						wire.Map{{Key: "n", Value: 2}, {Key: "seed", Value: 7}}))
 				line("metrics", talk.ask("call", "h", 1, "method", "metrics", "args", wire.Map{}))
 				line("bad action", talk.ask("step", "h", 1, "a", []any{99, 0}))
 				line("close", talk.ask("close", "h", 1))
@@ -138,7 +142,8 @@ func (c *talk) refusal(frame []byte) (code, keys string) {
 // hello begins the session and returns the keys of the welcome.
 func (c *talk) hello() string {
 	c.t.Helper()
-	frame := c.ask(wire.OpHello, "proto", []any{1, 1}, "enc", []any{c.enc.String()}, "feat", []any{"async", "resume", "snapshot", "render"})
+	frame := c.ask(wire.OpHello, "proto", []any{1, 1}, "enc", []any{c.enc.String()}, "feat",
+		[]any{"async", "resume", "snapshot", "render"})
 	m, e := wire.Decode(frame, c.enc, wire.DefaultLimits())
 	if e != nil {
 		c.t.Fatal(e)

@@ -111,8 +111,10 @@ func TestIdleConnectionsEndNoTraining(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			args := []string{"train", "-c", "cartpole-ppo", "--workers", "1", "--no-eval", "--run-dir", "run", "--ui", "127.0.0.1:0"}
-			for _, s := range []string{"train.steps=1000000000", "train.checkpoint_every=20000", "train.log_every=20000", "train.eval_every=0"} {
+			args := []string{"train", "-c", "cartpole-ppo", "--workers", "1", "--no-eval", "--run-dir", "run", "--ui",
+				"127.0.0.1:0"}
+			for _, s := range []string{"train.steps=1000000000", "train.checkpoint_every=20000", "train.log_every=20000",
+				"train.eval_every=0"} {
 				args = append(args, "--set", s)
 			}
 			p := beginPoor(t, dir, nil, args...)
@@ -157,7 +159,8 @@ func TestIdleConnectionsEndNoGate(t *testing.T) {
 			}
 			addr := l.Addr().String()
 			_ = l.Close() // for the gate
-			p := beginPoor(t, dir, []string{inMemoryCluster + "=1"}, "steer", "--cluster", "slurm", "--policy", "sjf+skip", "--mode", "gate", "--every", "1s",
+			p := beginPoor(t, dir, []string{inMemoryCluster + "=1"}, "steer", "--cluster", "slurm", "--policy", "sjf+skip",
+				"--mode", "gate", "--every", "1s",
 				"--lease", "2s", "--lease-file", filepath.Join(dir, "lease"), "--log", filepath.Join(dir, "log"), "--metrics", addr)
 			answers(t, "http://"+addr+"/metrics")
 			idle(t, addr, n)
@@ -212,7 +215,8 @@ func TestIdleConnectionsEndNoQueue(t *testing.T) {
 	if err := os.WriteFile(token, []byte("0123456789abcdef-queue\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"train", "-c", "cartpole-ppo", "--workers", "0", "--no-eval", "--run-dir", "run", "--seeds", "2", "--listen", "127.0.0.1:0", "--token-file", token}
+	args := []string{"train", "-c", "cartpole-ppo", "--workers", "0", "--no-eval", "--run-dir", "run", "--seeds", "2",
+		"--listen", "127.0.0.1:0", "--token-file", token}
 	for _, s := range []string{"train.steps=20000", "train.checkpoint_every=4096", "train.eval_every=0"} {
 		args = append(args, "--set", s)
 	}
@@ -220,7 +224,8 @@ func TestIdleConnectionsEndNoQueue(t *testing.T) {
 	url, _, _ := strings.Cut(p.Await(t, "queue     "), ",")
 	idle(t, strings.TrimPrefix(url, "nats://"), 1000)
 	holds(t, p)
-	w := clitest.Begin(t, dir, nil, "worker", url, "--token-file", token, "--slots", "1", "--dir", filepath.Join(dir, "scratch"))
+	w := clitest.Begin(t, dir, nil, "worker", url, "--token-file", token, "--slots", "1", "--dir",
+		filepath.Join(dir, "scratch"))
 	p.End(t, "the training", cli.ExitDone, "")
 	_ = w.Cmd.Process.Kill() // it would wait for more
 }

@@ -18,7 +18,8 @@ import (
 	"clustergym/internal/kubetest"
 )
 
-// KueueVar is the environment variable without which startKueue skips the test. It names the folder of Kueue, which make kubernetes builds.
+// KueueVar is the environment variable without which startKueue skips the test. It names the folder of Kueue, which
+// make kubernetes builds.
 const KueueVar = "CLUSTERGYM_KUEUE"
 
 // KueueAPI is the beginning of paths of the objects of Kueue, in the version that it stores.
@@ -30,8 +31,9 @@ const (
 	kueueSecret    = "kueue-webhook-server-cert" //nolint:gosec // a name
 )
 
-// Manager is the controller of Kueue, as its makers have written it. It has queues in front of the GPUs, starts Jobs by taking their
-// suspension away, and its webhooks change and check what is written. Only pods for its own container are missing.
+// Manager is the controller of Kueue, as its makers have written it. It has queues in front of the GPUs, starts Jobs by
+// taking their suspension away, and its webhooks change and check what is written. Only pods for its own container are
+// missing.
 type Manager struct {
 	k      *kubetest.Cluster
 	t      testing.TB
@@ -62,11 +64,13 @@ integrations: {frameworks: [batch/job]}
 featureGates: {VisibilityOnDemand: false}
 `, kueueNamespace, m.health, port, certs))
 
-	// Kueue makes its certificates itself, for the name of this service. No network leads to a service here, but the API server follows a
-	// service that is another name of this machine.
+	// Kueue makes its certificates itself, for the name of this service. No network leads to a service here, but the API
+	// server follows a service that is another name of this machine.
 	k.Must(http.MethodPost, kubetest.Core+"/namespaces", tree{"metadata": tree{"name": kueueNamespace}}, nil)
-	k.Must(http.MethodPost, kubetest.Core+"/namespaces/"+kueueNamespace+"/services", tree{"metadata": tree{"name": kueueService}, "spec": tree{"type": "ExternalName", "externalName": "localhost"}}, nil)
-	k.Must(http.MethodPost, kubetest.Core+"/namespaces/"+kueueNamespace+"/secrets", tree{"metadata": tree{"name": kueueSecret}}, nil)
+	k.Must(http.MethodPost, kubetest.Core+"/namespaces/"+kueueNamespace+"/services",
+		tree{"metadata": tree{"name": kueueService}, "spec": tree{"type": "ExternalName", "externalName": "localhost"}}, nil)
+	k.Must(http.MethodPost, kubetest.Core+"/namespaces/"+kueueNamespace+"/secrets",
+		tree{"metadata": tree{"name": kueueSecret}}, nil)
 	service := func(path any) tree {
 		return tree{"namespace": kueueNamespace, "name": kueueService, "path": path, "port": number(t, port)}
 	}
@@ -77,8 +81,11 @@ featureGates: {VisibilityOnDemand: false}
 	for _, file := range files {
 		for _, o := range kubetest.Manifest(t, file) {
 			// Their versions differ where Kueue's own installation has it convert them.
-			if plural, _, _ := strings.Cut(o.Name, "."); slices.Contains([]string{"localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters"}, plural) {
-				o.Contents["spec"].(tree)["conversion"] = tree{"strategy": "Webhook", "webhook": tree{"conversionReviewVersions": []string{"v1"}, "clientConfig": tree{"service": service("/convert")}}}
+			if plural, _,
+				_ := strings.Cut(o.Name, "."); slices.Contains(
+				[]string{"localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters"}, plural) {
+				o.Contents["spec"].(tree)["conversion"] = tree{"strategy": "Webhook",
+					"webhook": tree{"conversionReviewVersions": []string{"v1"}, "clientConfig": tree{"service": service("/convert")}}}
 			}
 			k.Must(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", o.Contents, nil)
 		}
@@ -117,7 +124,8 @@ func (m *Manager) Kill() {
 // Revive starts Kueue, and waits until it is ready.
 func (m *Manager) Revive() {
 	m.t.Helper()
-	m.cmd = m.k.Begin(m.bin, "--config", filepath.Join(m.k.Dir, "kueue.yaml"), "--kubeconfig", m.k.Kubeconfig("kueue", kubetest.AdminToken, ""))
+	m.cmd = m.k.Begin(m.bin, "--config", filepath.Join(m.k.Dir, "kueue.yaml"), "--kubeconfig",
+		m.k.Kubeconfig("kueue", kubetest.AdminToken, ""))
 	client := http.Client{Timeout: 5 * time.Second}
 	kubetest.Happens(m.t, "Kueue is ready", m.mount, func() bool {
 		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+m.health+"/readyz", nil)
@@ -135,7 +143,8 @@ func (m *Manager) Revive() {
 
 // reached reports whether the API server reaches Kueue's webhook.
 func (m *Manager) reached() bool {
-	_, err := m.k.Call(http.MethodPost, KueueAPI+"/resourceflavors?dryRun=All", tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": tree{"name": "probe"}}, nil)
+	_, err := m.k.Call(http.MethodPost, KueueAPI+"/resourceflavors?dryRun=All",
+		tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": tree{"name": "probe"}}, nil)
 	return err == nil
 }
 
@@ -162,16 +171,21 @@ func (m *Manager) mount() {
 	}
 }
 
-// AddQueue makes a ClusterQueue over all GPUs, of the name all, that keeps to its order. LocalQueues of namespaces lead to it.
+// AddQueue makes a ClusterQueue over all GPUs, of the name all, that keeps to its order. LocalQueues of namespaces lead
+// to it.
 func (m *Manager) AddQueue() {
 	m.t.Helper()
-	m.k.Must(http.MethodPost, KueueAPI+"/resourceflavors", tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": tree{"name": "gpus"}}, nil)
+	m.k.Must(http.MethodPost, KueueAPI+"/resourceflavors",
+		tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": tree{"name": "gpus"}}, nil)
 	var quotas []tree
 	for _, q := range [][2]string{{"nvidia.com/gpu", fmt.Sprint(Room)}, {"cpu", "512"}, {"memory", "4Ti"}} {
 		quotas = append(quotas, tree{"name": q[0], "nominalQuota": q[1]})
 	}
-	m.k.Must(http.MethodPost, KueueAPI+"/clusterqueues", tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": tree{"name": "all"}, "spec": tree{"namespaceSelector": tree{}, "queueingStrategy": "StrictFIFO",
-		"resourceGroups": []tree{{"coveredResources": []string{"nvidia.com/gpu", "cpu", "memory"}, "flavors": []tree{{"name": "gpus", "resources": quotas}}}}}}, nil)
+	m.k.Must(http.MethodPost, KueueAPI+"/clusterqueues",
+		tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": tree{"name": "all"},
+			"spec": tree{"namespaceSelector": tree{}, "queueingStrategy": "StrictFIFO",
+				"resourceGroups": []tree{{"coveredResources": []string{"nvidia.com/gpu", "cpu", "memory"},
+					"flavors": []tree{{"name": "gpus", "resources": quotas}}}}}}, nil)
 }
 
 // SetQueue changes the spec of the ClusterQueue: {"stopPolicy": "Hold"} lets nothing more in.
@@ -185,7 +199,9 @@ func (m *Manager) Queues(t testing.TB, namespace string) *Player {
 	t.Helper()
 	p := newPlayer(t, m.k, namespace)
 	p.managed = true
-	m.k.Must(http.MethodPost, p.in(KueueAPI, "localqueues"), tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": tree{"name": "gpus"}, "spec": tree{"clusterQueue": "all"}}, nil)
+	m.k.Must(http.MethodPost, p.in(KueueAPI, "localqueues"),
+		tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": tree{"name": "gpus"},
+			"spec": tree{"clusterQueue": "all"}}, nil)
 	return p
 }
 
@@ -204,7 +220,8 @@ type InQueue struct {
 // Holds reports whether a condition is true.
 func (w *InQueue) Holds(kind string) bool { return isTrue(w.Status.Conditions, kind) }
 
-// InQueue returns the Workloads that Kueue has made for the namespace's Jobs and that have not ended, by the name of the Job.
+// InQueue returns the Workloads that Kueue has made for the namespace's Jobs and that have not ended, by the name of
+// the Job.
 func (p *Player) InQueue() map[string]*InQueue {
 	p.t.Helper()
 	names, all := map[string]string{}, map[string]*InQueue{}

@@ -30,8 +30,9 @@ const (
 	Queued            // a Job in a queue of Kueue
 )
 
-// Player plays what a namespace lacks: the controller of Jobs, the kubelets, and Kueue. Each job has one pod. Time is the player's own and
-// goes on with Tick alone, so that waits do not depend on how fast the machine is. It is not safe for concurrent use.
+// Player plays what a namespace lacks: the controller of Jobs, the kubelets, and Kueue. Each job has one pod. Time is
+// the player's own and goes on with Tick alone, so that waits do not depend on how fast the machine is. It is not safe
+// for concurrent use.
 type Player struct {
 	Namespace string
 	Now       int
@@ -53,12 +54,14 @@ type Player struct {
 // newPlayer makes a namespace.
 func newPlayer(t testing.TB, k *kubetest.Cluster, namespace string) *Player {
 	t.Helper()
-	p := &Player{Namespace: namespace, Started: map[string]int{}, Ended: map[string]int{}, Nodes: map[string]string{}, k: k, t: t, work: map[string]int{}, asks: map[string]int{}}
+	p := &Player{Namespace: namespace, Started: map[string]int{}, Ended: map[string]int{}, Nodes: map[string]string{},
+		k: k, t: t, work: map[string]int{}, asks: map[string]int{}}
 	k.Must(http.MethodPost, kubetest.Core+"/namespaces", tree{"metadata": tree{"name": namespace}}, nil)
 	t.Cleanup(func() { // so that others have the nodes
 		for _, name := range []string{"jobs", "pods"} {
 			api := map[string]string{"jobs": kubetest.Batch, "pods": kubetest.Core}[name]
-			_, _ = k.Call(http.MethodDelete, p.in(api, name), tree{"gracePeriodSeconds": 0, "propagationPolicy": "Background"}, nil)
+			_, _ = k.Call(http.MethodDelete, p.in(api, name), tree{"gracePeriodSeconds": 0, "propagationPolicy": "Background"},
+				nil)
 		}
 	})
 	return p
@@ -146,12 +149,17 @@ func (p *Player) Submit(name string, gpus, work int, limit time.Duration, how Ho
 		labels["kueue.x-k8s.io/queue-name"], p.queued = "gpus", !p.managed
 	}
 	var j Job
-	p.k.Must(http.MethodPost, p.in(kubetest.Batch, "jobs"), tree{"metadata": tree{"name": name, "labels": labels}, "spec": tree{"suspend": how != Plain, "activeDeadlineSeconds": seconds,
-		"template": tree{"spec": pod}}}, &j)
+	p.k.Must(http.MethodPost, p.in(kubetest.Batch, "jobs"),
+		tree{"metadata": tree{"name": name, "labels": labels},
+			"spec": tree{"suspend": how != Plain, "activeDeadlineSeconds": seconds,
+				"template": tree{"spec": pod}}}, &j)
 	if p.queued && how == Queued {
-		p.k.Must(http.MethodPost, p.in(kubetest.Kueue, "workloads"), tree{"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": tree{"name": name,
-			"ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": j.Metadata.UID, "controller": true}}},
-			"spec": tree{"queueName": "gpus", "active": true, "podSets": []tree{{"name": "main", "count": 1, "template": tree{"spec": pod}}}}}, nil)
+		p.k.Must(http.MethodPost, p.in(kubetest.Kueue, "workloads"),
+			tree{"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload", "metadata": tree{"name": name,
+				"ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": j.Metadata.UID,
+					"controller": true}}},
+				"spec": tree{"queueName": "gpus", "active": true,
+					"podSets": []tree{{"name": "main", "count": 1, "template": tree{"spec": pod}}}}}, nil)
 	}
 }
 
@@ -177,7 +185,8 @@ func (p *Player) Workloads() []Workload { return list[Workload](p, p.in(kubetest
 // try lets pass what a change in between explains.
 func (p *Player) try(method, path string, body any) {
 	p.t.Helper()
-	if code, err := p.k.Call(method, path, body, nil); err != nil && code != http.StatusNotFound && code != http.StatusConflict && code != http.StatusUnprocessableEntity {
+	if code, err := p.k.Call(method, path, body, nil); err != nil && code != http.StatusNotFound &&
+		code != http.StatusConflict && code != http.StatusUnprocessableEntity {
 		p.t.Error(err)
 	}
 }
@@ -207,17 +216,23 @@ func (p *Player) Step() {
 				p.try(http.MethodDelete, p.in(kubetest.Core, "pods/"+x.Metadata.Name), tree{"gracePeriodSeconds": 0})
 			}
 			if j.Status.Active > 0 || !isTrue(j.Status.Conditions, "Suspended") {
-				p.try(http.MethodPatch, status, tree{"metadata": tree{"resourceVersion": j.Metadata.ResourceVersion}, "status": tree{"active": 0, "ready": 0, "conditions": kubetest.Conditions("True", "Suspended")}})
+				p.try(http.MethodPatch, status,
+					tree{"metadata": tree{"resourceVersion": j.Metadata.ResourceVersion},
+						"status": tree{"active": 0, "ready": 0, "conditions": kubetest.Conditions("True", "Suspended")}})
 			}
 		case x != nil:
 			p.runs(name, x)
 		case j.Status.StartTime == nil || isTrue(j.Status.Conditions, "Suspended"):
-			p.try(http.MethodPatch, status, tree{"metadata": tree{"resourceVersion": j.Metadata.ResourceVersion}, "status": tree{"active": 1, "ready": 0,
-				"startTime": kubetest.Now(), "conditions": kubetest.Conditions("False", "Suspended")}})
+			p.try(http.MethodPatch, status,
+				tree{"metadata": tree{"resourceVersion": j.Metadata.ResourceVersion}, "status": tree{"active": 1, "ready": 0,
+					"startTime": kubetest.Now(), "conditions": kubetest.Conditions("False", "Suspended")}})
 		default:
 			p.pods++
-			p.try(http.MethodPost, p.in(kubetest.Core, "pods"), tree{"metadata": tree{"name": fmt.Sprintf("%s-%04d", name, p.pods), "labels": tree{"batch.kubernetes.io/controller-uid": j.Metadata.UID},
-				"ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": j.Metadata.UID, "controller": true}}}, "spec": j.Spec.Template.Spec})
+			p.try(http.MethodPost, p.in(kubetest.Core, "pods"),
+				tree{"metadata": tree{"name": fmt.Sprintf("%s-%04d", name, p.pods),
+					"labels": tree{"batch.kubernetes.io/controller-uid": j.Metadata.UID},
+					"ownerReferences": []tree{{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": j.Metadata.UID,
+						"controller": true}}}, "spec": j.Spec.Template.Spec})
 		}
 	}
 	if p.queued && !p.Hold {
@@ -232,7 +247,8 @@ func (p *Player) runs(name string, x *Pod) {
 		return
 	}
 	p.Started[name], p.Nodes[name] = p.Now, x.Spec.NodeName
-	p.try(http.MethodPatch, p.in(kubetest.Core, "pods/"+x.Metadata.Name+"/status"), tree{"status": tree{"phase": "Running", "startTime": kubetest.Now()}})
+	p.try(http.MethodPatch, p.in(kubetest.Core, "pods/"+x.Metadata.Name+"/status"),
+		tree{"status": tree{"phase": "Running", "startTime": kubetest.Now()}})
 }
 
 // admit is Kueue: of the Workloads that fit, those of the highest priority are admitted, and of those the oldest.
@@ -257,7 +273,8 @@ func (p *Player) admit() {
 			continue
 		}
 		room -= p.asks[name]
-		p.try(http.MethodPatch, p.in(kubetest.Kueue, "workloads/"+name+"/status"), tree{"status": tree{"conditions": kubetest.Conditions("True", "Admitted")}})
+		p.try(http.MethodPatch, p.in(kubetest.Kueue, "workloads/"+name+"/status"),
+			tree{"status": tree{"conditions": kubetest.Conditions("True", "Admitted")}})
 		p.try(http.MethodPatch, p.in(kubetest.Batch, "jobs/"+name), tree{"spec": tree{"suspend": false}})
 	}
 }
@@ -303,7 +320,8 @@ func (p *Player) Tick() bool {
 		for i := range pods {
 			x := &pods[i]
 			if x.Metadata.Name == name || j != nil && len(x.Metadata.Owners) > 0 && x.Metadata.Owners[0].UID == j.Metadata.UID {
-				p.k.Must(http.MethodPatch, p.in(kubetest.Core, "pods/"+x.Metadata.Name+"/status"), tree{"status": tree{"phase": "Succeeded"}}, nil)
+				p.k.Must(http.MethodPatch, p.in(kubetest.Core, "pods/"+x.Metadata.Name+"/status"),
+					tree{"status": tree{"phase": "Succeeded"}}, nil)
 			}
 		}
 		if j == nil {
@@ -311,7 +329,8 @@ func (p *Player) Tick() bool {
 		}
 		kubetest.FinishJob(p.k.Must, p.in(kubetest.Batch, "jobs/"+name), 1)
 		if p.queued {
-			p.k.Must(http.MethodPatch, p.in(kubetest.Kueue, "workloads/"+name+"/status"), tree{"status": tree{"conditions": kubetest.Conditions("True", "Admitted", "Finished")}}, nil)
+			p.k.Must(http.MethodPatch, p.in(kubetest.Kueue, "workloads/"+name+"/status"),
+				tree{"status": tree{"conditions": kubetest.Conditions("True", "Admitted", "Finished")}}, nil)
 		}
 	}
 	return len(p.Ended) == len(p.work)
@@ -346,7 +365,8 @@ func expiredToken(t testing.TB, k *kubetest.Cluster, account string) string {
 		}
 		return base64.RawURLEncoding.EncodeToString(b)
 	}
-	signed := text(tree{"alg": "RS256", "typ": "JWT"}) + "." + text(tree{"iss": kubetest.Issuer, "aud": []string{kubetest.Issuer}, "iat": now - 7200, "nbf": now - 7200, "exp": now - 3600,
+	signed := text(tree{"alg": "RS256", "typ": "JWT"}) + "." + text(tree{"iss": kubetest.Issuer,
+		"aud": []string{kubetest.Issuer}, "iat": now - 7200, "nbf": now - 7200, "exp": now - 3600,
 		"sub":           "system:serviceaccount:clustergym:" + account,
 		"kubernetes.io": tree{"namespace": "clustergym", "serviceaccount": tree{"name": account, "uid": o.Metadata.UID}}})
 	sum := sha256.Sum256([]byte(signed))

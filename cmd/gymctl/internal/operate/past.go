@@ -23,7 +23,8 @@ type PastFlags struct{ File, End string }
 
 func (p *PastFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&p.File, "history", "", "`FILE` of what the cluster has done before, as gymctl trace get writes it")
-	f.StringVar(&p.End, "history-end", "", "`TIME` at which the last job of the history has ended (default what the file says, else now)")
+	f.StringVar(&p.End, "history-end", "",
+		"`TIME` at which the last job of the history has ended (default what the file says, else now)")
 }
 
 // read returns the jobs with GPUs, in order of submit; nil without a file.
@@ -40,8 +41,9 @@ func (p *PastFlags) read(ctx context.Context) ([]traces.Job, error) {
 	return slices.DeleteFunc(jobs, func(j traces.Job) bool { return j.GPUs < 1 }), nil
 }
 
-// Epoch returns when the clock of the history showed 0; zero without a history. Files of sacct with times in seconds since 1970, as gymctl
-// trace get slurm writes them, say when their last job has ended; of others --history-end does, and without it they end now.
+// Epoch returns when the clock of the history showed 0; zero without a history. Files of sacct with times in seconds
+// since 1970, as gymctl trace get slurm writes them, say when their last job has ended; of others --history-end does,
+// and without it they end now.
 func (p *PastFlags) Epoch(jobs []traces.Job, now time.Time) (time.Time, error) {
 	if len(jobs) == 0 {
 		return time.Time{}, nil
@@ -62,17 +64,21 @@ func (p *PastFlags) Epoch(jobs []traces.Job, now time.Time) (time.Time, error) {
 			}
 		}
 		if err != nil {
-			return time.Time{}, fault.Mistakef("--history-end: got %q, want a time such as 2026-01-31T15:04 or 2026-01-31T15:04:05Z", p.End)
+			return time.Time{},
+				fault.Mistakef("--history-end: got %q, want a time such as 2026-01-31T15:04 or 2026-01-31T15:04:05Z", p.End)
 		}
 	}
 	if end.After(now) {
-		return time.Time{}, fault.Mistakef("the history ends at %s, which is still to come; want --history-end TIME, when its last job has ended", end.Format(time.RFC3339))
+		return time.Time{},
+			fault.Mistakef(
+				"the history ends at %s, which is still to come; want --history-end TIME, when its last job has ended",
+				end.Format(time.RFC3339))
 	}
 	return end.Add(-last), nil
 }
 
-// lastEnd returns the time at which the last job of a sacct table ended. The table gives times in seconds since 1970. found is false if
-// the file is not such a table.
+// lastEnd returns the time at which the last job of a sacct table ended. The table gives times in seconds since 1970.
+// found is false if the file is not such a table.
 func lastEnd(file string) (last time.Time, found bool) {
 	f, err := ordinary.Open(file)
 	if err != nil {

@@ -78,29 +78,42 @@ The check fills the server with sessions for a moment: do not run it against one
 func (o *serveOptions) flags(c *cobra.Command) {
 	f, door, reg := c.Flags(), o.door, &o.reg
 	door.Flags(c)
-	f.StringVar(&reg.TraceRoot, "trace-root", "", "clients may name the trace files below `DIR`, by their paths relative to it")
-	f.BoolVar(&reg.OwnFiles, "own-files", false, "clients may name every file that you can read, by absolute paths; goes with --token-file")
-	f.StringSliceVar(&reg.Advice.Policies, "advise", []string{envs.AllPolicies}, "`POLICIES` that clients may ask for an action, as sjf@slots,rollout:sjf@slots; all = every one, \"\" = none")
+	f.StringVar(&reg.TraceRoot, "trace-root", "",
+		"clients may name the trace files below `DIR`, by their paths relative to it")
+	f.BoolVar(&reg.OwnFiles, "own-files", false,
+		"clients may name every file that you can read, by absolute paths; goes with --token-file")
+	f.StringSliceVar(&reg.Advice.Policies, "advise", []string{envs.AllPolicies},
+		"`POLICIES` that clients may ask for an action, as sjf@slots,rollout:sjf@slots; all = every one, \"\" = none")
 	o.onnx.Flags(c)
-	f.IntVar(&reg.Advice.Budget, "budget", reg.Advice.Budget, "at most `N` rollouts for one action of a policy that looks ahead")
-	f.DurationVar(&reg.Advice.Time, "budget-time", reg.Advice.Time, "time limit of one such action, for clients that give a budget of time")
+	f.IntVar(&reg.Advice.Budget, "budget", reg.Advice.Budget,
+		"at most `N` rollouts for one action of a policy that looks ahead")
+	f.DurationVar(&reg.Advice.Time, "budget-time", reg.Advice.Time,
+		"time limit of one such action, for clients that give a budget of time")
 	f.BoolVar(&o.atEOF, "until-eof", false,
 		"drain and end when standard input ends, for a program that starts this one and may be killed")
 	f.Bool("json", false, `print the address as {"addr":"…"}, or the outcome of --check as one document`)
-	f.IntVar(&door.Cfg.MaxSessions, "max-sessions", door.Cfg.MaxSessions, "at most `N` clients at once, including lost ones that may reconnect")
+	f.IntVar(&door.Cfg.MaxSessions, "max-sessions", door.Cfg.MaxSessions,
+		"at most `N` clients at once, including lost ones that may reconnect")
 	f.IntVar(&door.Cfg.MaxHandles, "max-handles", door.Cfg.MaxHandles, "at most `N` sets of environments per client")
 	f.IntVar(&door.Cfg.MaxEnvs, "max-envs", door.Cfg.MaxEnvs, "at most `N` environments per set")
 	f.IntVar(&door.Cfg.MaxInflight, "max-inflight", door.Cfg.MaxInflight, "at most `N` unanswered requests per set")
 	f.IntVar(&door.Cfg.MaxFrameIn, "max-frame-in", door.Cfg.MaxFrameIn, "at most `BYTES` per message received")
 	f.IntVar(&door.Cfg.MaxFrameOut, "max-frame-out", door.Cfg.MaxFrameOut, "at most `BYTES` per message sent")
-	f.DurationVar(&door.Cfg.HelloTimeout, "hello-timeout", door.Cfg.HelloTimeout, "time limit from a connection to its first message")
-	f.DurationVar(&door.Cfg.IdleTimeout, "idle-timeout", door.Cfg.IdleTimeout, "time without a byte from a client after which its session ends")
-	f.DurationVar(&door.Cfg.ResumeWindow, "resume-window", door.Cfg.ResumeWindow, "how long a lost client's environments are kept for it; 0s = not at all")
+	f.DurationVar(&door.Cfg.HelloTimeout, "hello-timeout", door.Cfg.HelloTimeout,
+		"time limit from a connection to its first message")
+	f.DurationVar(&door.Cfg.IdleTimeout, "idle-timeout", door.Cfg.IdleTimeout,
+		"time without a byte from a client after which its session ends")
+	f.DurationVar(&door.Cfg.ResumeWindow, "resume-window", door.Cfg.ResumeWindow,
+		"how long a lost client's environments are kept for it; 0s = not at all")
 	f.DurationVar(&door.Cfg.StepTimeout, "step-timeout", door.Cfg.StepTimeout, "time limit of one request")
-	f.DurationVar(&door.Cfg.DrainTimeout, "drain-timeout", door.Cfg.DrainTimeout, "time for clients to leave when the server is told to end")
-	f.DurationVar(&door.Cfg.PingInterval, "ping-interval", door.Cfg.PingInterval, "interval of pings to clients; 0s = none")
-	f.IntVar(&door.Cfg.Workers, "workers", door.Cfg.Workers, "`N` goroutines per set of environments, 0 = chosen by the server; affects only speed")
-	f.BoolVar(&door.Cfg.SharedMemory, "shared-memory", door.Cfg.SharedMemory, "let clients on this machine that run as the same user read large observations from memory (Linux)")
+	f.DurationVar(&door.Cfg.DrainTimeout, "drain-timeout", door.Cfg.DrainTimeout,
+		"time for clients to leave when the server is told to end")
+	f.DurationVar(&door.Cfg.PingInterval, "ping-interval", door.Cfg.PingInterval,
+		"interval of pings to clients; 0s = none")
+	f.IntVar(&door.Cfg.Workers, "workers", door.Cfg.Workers,
+		"`N` goroutines per set of environments, 0 = chosen by the server; affects only speed")
+	f.BoolVar(&door.Cfg.SharedMemory, "shared-memory", door.Cfg.SharedMemory,
+		"let clients on this machine that run as the same user read large observations from memory (Linux)")
 	c.MarkFlagsMutuallyExclusive("own-files", "trace-root")
 	o.checks.flags(c, door)
 	options.Sections(c)

@@ -16,7 +16,8 @@ import (
 	"clustergym/env/jobselect"
 )
 
-// Go clients are advised, of one environment and of a vector, only by the policies that the flags allow, and it is counted.
+// Go clients are advised, of one environment and of a vector, only by the policies that the flags allow, and it is
+// counted.
 func TestServeAdvises(t *testing.T) {
 	s := serve(t, "--advise", "sjf@slots,rollout:sjf@slots", "--budget", "32")
 	ctx, cancel := context.WithTimeout(t.Context(), clitest.Patience)
@@ -26,7 +27,8 @@ func TestServeAdvises(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close() //nolint:errcheck // the test has ended
-	e, err := c.Open(ctx, jobselect.ID, map[string]any{"window": 12, "warm": 4, "load": 3.0, "cluster": "2x4", "trace.synth.jobs": 400})
+	e, err := c.Open(ctx, jobselect.ID,
+		map[string]any{"window": 12, "warm": 4, "load": 3.0, "cluster": "2x4", "trace.synth.jobs": 400})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +36,8 @@ func TestServeAdvises(t *testing.T) {
 	if err := e.Reset(ctx, env.Episode{Seed: 1, Window: -1}, ts); err != nil {
 		t.Fatal(err)
 	}
-	v, err := c.OpenVec(ctx, jobselect.ID, map[string]any{"window": 12, "warm": 4, "cluster": "2x4", "trace.synth.jobs": 400}, 3, client.VecConfig{})
+	v, err := c.OpenVec(ctx, jobselect.ID,
+		map[string]any{"window": 12, "warm": 4, "cluster": "2x4", "trace.synth.jobs": 400}, 3, client.VecConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +61,8 @@ func TestServeAdvises(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for policy, code := range map[string]wire.Code{"sjf@slots": wire.NeedsReset, "fifo@slots": wire.Unsupported, "x@slots": wire.BadRequest} {
+	for policy, code := range map[string]wire.Code{"sjf@slots": wire.NeedsReset, "fifo@slots": wire.Unsupported,
+		"x@slots": wire.BadRequest} {
 		var w *wire.Error
 		_, err := e.Advise(ctx, policy, "")
 		if !errors.Is(err, env.ErrResetNeeded) && (!errors.As(err, &w) || w.Code != code) {
@@ -71,7 +75,8 @@ func TestServeAdvises(t *testing.T) {
 	}
 	defer resp.Body.Close() //nolint:errcheck // only read
 	body, err := io.ReadAll(resp.Body)
-	if page := string(body); err != nil || !strings.Contains(page, "clustergym_advice_total ") || strings.Contains(page, "clustergym_advice_total 0\n") {
+	if page := string(body); err != nil || !strings.Contains(page, "clustergym_advice_total ") ||
+		strings.Contains(page, "clustergym_advice_total 0\n") {
 		t.Error("advice is not counted")
 	}
 }

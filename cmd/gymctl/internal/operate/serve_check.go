@@ -30,14 +30,17 @@ type check struct {
 }
 
 // checkFlags are the flags of serve that count with --check.
-var checkFlags = []string{"check", "check-env", "ca", "token-file", "tls-cert", "tls-key", "hello-timeout", "json", "help"}
+var checkFlags = []string{"check", "check-env", "ca", "token-file", "tls-cert", "tls-key", "hello-timeout", "json",
+	"help"}
 
 // flags adds the flags of the check to those of a server.
 func (k *check) flags(c *cobra.Command, d *options.Door) {
 	k.door = d
 	f := c.Flags()
-	f.StringVar(&k.url, "check", "", "serve nothing: check the server at `URL`, ws://HOST:PORT or wss://HOST:PORT, against the protocol")
-	f.StringVar(&k.env, "check-env", "InvalidAction-v1", "`ID` of the environment that --check plays: discrete actions, episodes that end under random play")
+	f.StringVar(&k.url, "check", "",
+		"serve nothing: check the server at `URL`, ws://HOST:PORT or wss://HOST:PORT, against the protocol")
+	f.StringVar(&k.env, "check-env", "InvalidAction-v1",
+		"`ID` of the environment that --check plays: discrete actions, episodes that end under random play")
 	f.StringVar(&k.ca, "ca", "", "PEM `FILE` of the authorities that --check trusts with wss://, in place of the system's")
 	cli.Needs(c, []string{"check"}, "check-env", "ca")
 	f.VisitAll(func(g *pflag.Flag) {
@@ -81,7 +84,8 @@ func (k *check) token() (string, error) {
 			return tokens[i].Secret, nil
 		}
 	}
-	return "", fault.Mistakef("--token-file: %s has no token of role env or admin, want one that opens sessions", k.door.TokenFile)
+	return "", fault.Mistakef("--token-file: %s has no token of role env or admin, want one that opens sessions",
+		k.door.TokenFile)
 }
 
 // tls is how the check speaks with wss://: whom it trusts, and the certificate that it shows.
@@ -171,7 +175,8 @@ func (k *check) run(a *cli.App, c *cobra.Command) error {
 			return err
 		}
 	} else {
-		a.Printf("%d claims: %d hold, %d fail, %d skipped; %v\n", len(all), count["pass"], count["fail"], count["skip"], a.Now().Sub(begun).Round(100*time.Millisecond))
+		a.Printf("%d claims: %d hold, %d fail, %d skipped; %v\n", len(all), count["pass"], count["fail"], count["skip"],
+			a.Now().Sub(begun).Round(100*time.Millisecond))
 	}
 	if n := count["fail"]; n > 0 {
 		return fmt.Errorf("%s breaks %d of %d claims of the protocol", t.URL, n, len(all))

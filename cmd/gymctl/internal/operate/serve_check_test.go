@@ -45,7 +45,8 @@ func TestServeCheckPassesTheProgramsOwnServer(t *testing.T) {
 			t.Errorf("line %q", l)
 		}
 	}
-	if last := lines[len(lines)-1]; passed < 40 || !strings.HasPrefix(last, fmt.Sprintf("%d claims: %d hold, 0 fail, ", len(lines)-1, passed)) {
+	if last := lines[len(lines)-1]; passed < 40 ||
+		!strings.HasPrefix(last, fmt.Sprintf("%d claims: %d hold, 0 fail, ", len(lines)-1, passed)) {
 		t.Errorf("%d claims hold, and the summary is %q", passed, last)
 	}
 }
@@ -55,7 +56,9 @@ func TestServeCheckShowsATokenAndTrustsAnAuthority(t *testing.T) {
 	t.Chdir(t.TempDir())
 	certificate(t)
 	clitest.Write(t, "tokens", "read what-others-have\nadmin who-may-do-it-all\nenv s3cret-of-players\n")
-	s := serve(t, strings.Fields("--token-file tokens --tls-cert cert.pem --tls-key key.pem --client-ca cert.pem --hello-timeout 200ms --max-sessions 12")...)
+	s := serve(t,
+		strings.Fields(
+			"--token-file tokens --tls-cert cert.pem --tls-key key.pem --client-ca cert.pem --hello-timeout 200ms --max-sessions 12")...)
 	var d struct {
 		URL, Env                string
 		Claims                  []operate.Verdict
@@ -73,17 +76,20 @@ func TestServeCheckShowsATokenAndTrustsAnAuthority(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ args, want string }{
-		{"--tls-cert cert.pem --tls-key key.pem --token-file tokens", "certificate"},           // an authority that is not trusted
+		// an authority that is not trusted
+		{"--tls-cert cert.pem --tls-key key.pem --token-file tokens", "certificate"},
 		{"--ca cert.pem --token-file tokens", "certificate"},                                   // none is shown
 		{"--ca cert.pem --tls-cert cert.pem --tls-key key.pem", "the server asks for a token"}, // none is shown
 	} {
 		code, out, said := clitest.Run(t, append([]string{"serve", "--check", at}, strings.Fields(c.args)...)...)
-		if code != cli.ExitFailed || out != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, at+" cannot be checked: ") || !strings.Contains(said, c.want) {
+		if code != cli.ExitFailed || out != "" || strings.Count(said, "\n") != 1 ||
+			!strings.Contains(said, at+" cannot be checked: ") || !strings.Contains(said, c.want) {
 			t.Errorf("%s: exit code %d, printed %q, said %q", c.args, code, out, said)
 		}
 	}
 	clitest.Write(t, "tokens", "env a-wrong-one-of-16\n")
-	code, _, said := clitest.Run(t, "serve", "--check", at, "--token-file", "tokens", "--ca", "cert.pem", "--tls-cert", "cert.pem", "--tls-key", "key.pem")
+	code, _, said := clitest.Run(t, "serve", "--check", at, "--token-file", "tokens", "--ca", "cert.pem", "--tls-cert",
+		"cert.pem", "--tls-key", "key.pem")
 	if code != cli.ExitFailed || !strings.Contains(said, "HTTP 401") {
 		t.Errorf("a wrong token: exit code %d, said %q", code, said)
 	}
@@ -133,12 +139,14 @@ func TestServeCheckFindsALyingServer(t *testing.T) {
 			failed[claim] = reason
 		}
 	}
-	for claim, reason := range map[string]string{"bad seeds are refused": "bad_sead", "the HTTP pages answer": "/readyz: HTTP 404"} {
+	for claim, reason := range map[string]string{"bad seeds are refused": "bad_sead",
+		"the HTTP pages answer": "/readyz: HTTP 404"} {
 		if !strings.Contains(failed[claim], reason) {
 			t.Errorf("%s: failed with %q, want %q in it; printed\n%s", claim, failed[claim], reason, out)
 		}
 	}
-	if strings.Contains(out, "fail  bad actions change nothing") || !strings.Contains(out, "pass  bad actions change nothing\n") || !strings.Contains(out, " fail, ") {
+	if strings.Contains(out, "fail  bad actions change nothing") ||
+		!strings.Contains(out, "pass  bad actions change nothing\n") || !strings.Contains(out, " fail, ") {
 		t.Errorf("printed\n%s", out)
 	}
 	var d struct {
@@ -182,11 +190,13 @@ func TestServeCheckRefusesBadInputInOneSentence(t *testing.T) {
 		clitest.Wrong(t, append([]string{"serve"}, strings.Fields(c.args)...), c.want)
 	}
 	s := serve(t)
-	clitest.Wrong(t, []string{"serve", "--check", "ws://" + s.addr, "--check-env", "Nothing-v1"}, `has no environment "Nothing-v1"`)
+	clitest.Wrong(t, []string{"serve", "--check", "ws://" + s.addr, "--check-env", "Nothing-v1"},
+		`has no environment "Nothing-v1"`)
 	// A server that is not there is no mistake of the user's.
 	for _, at := range []string{"ws://127.0.0.1:1", "wss://" + s.addr} {
 		code, out, said := clitest.Run(t, "serve", "--check", at)
-		if code != cli.ExitFailed || out != "" || !strings.Contains(said, at+" cannot be checked: connecting: ") || strings.Count(said, "\n") != 1 {
+		if code != cli.ExitFailed || out != "" || !strings.Contains(said, at+" cannot be checked: connecting: ") ||
+			strings.Count(said, "\n") != 1 {
 			t.Errorf("%s: exit code %d, printed %q, said %q", at, code, out, said)
 		}
 	}
@@ -264,7 +274,8 @@ func TestServeCheckEndsWhenInterrupted(t *testing.T) {
 	}
 	rest, err := io.ReadAll(out)
 	_ = c.Wait() // its exit code is looked at below
-	if code := c.ProcessState.ExitCode(); err != nil || code != cli.ExitInterrupted || bytes.Contains(rest, []byte("claims:")) {
+	if code := c.ProcessState.ExitCode(); err != nil || code != cli.ExitInterrupted ||
+		bytes.Contains(rest, []byte("claims:")) {
 		t.Errorf("exit code %d (%v), printed %s", code, err, rest)
 	}
 }

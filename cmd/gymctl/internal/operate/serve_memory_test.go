@@ -28,7 +28,8 @@ import (
 // serverProcess starts gymctl serve as a process of its own, which ends with the test, and returns its address and id.
 func serverProcess(t *testing.T, args ...string) (addr string, pid int) {
 	t.Helper()
-	cmd := clitest.Program(t, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-level", "error", "--drain-timeout", "5s"}, args...)...)
+	cmd := clitest.Program(t,
+		append([]string{"serve", "--addr", "127.0.0.1:0", "--log-level", "error", "--drain-timeout", "5s"}, args...)...)
 	cmd.Env = append(cmd.Env, "GOMEMLIMIT=")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -234,7 +235,8 @@ func TestAServerStaysUnderItsMemory(t *testing.T) {
 	// What the help of serve says, and the program itself.
 	const bound = budget*3/2 + 64<<20 + 64<<20
 	peak := peakMemory(pid)
-	t.Logf("%d opened, %d refused, %d plays beside them; at most %d MiB of %d", opened.Load(), refused.Load(), plays, peak>>20, bound>>20)
+	t.Logf("%d opened, %d refused, %d plays beside them; at most %d MiB of %d", opened.Load(), refused.Load(), plays,
+		peak>>20, bound>>20)
 	if !raced.On && peak > bound {
 		t.Errorf("the server had %d MiB in memory, want at most %d", peak>>20, bound>>20)
 	}
@@ -243,7 +245,8 @@ func TestAServerStaysUnderItsMemory(t *testing.T) {
 	}
 	_ = good.Close()
 	for _, kind := range []string{"environments", "replies", "frames"} {
-		for end := time.Now().Add(clitest.Patience); gauge(t, addr, fmt.Sprintf("clustergym_memory_reserved_bytes{kind=%q}", kind)) != 0; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(clitest.Patience); gauge(t, addr,
+			fmt.Sprintf("clustergym_memory_reserved_bytes{kind=%q}", kind)) != 0; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("memory of %s is still reserved", kind)
 			}
@@ -255,13 +258,15 @@ func TestBadMemorySizesAreOneSentence(t *testing.T) {
 	for _, verb := range []string{"serve", "eval"} {
 		for _, bad := range []string{"lots", "-1GiB", "0", "4Gi"} {
 			code, _, said := clitest.Run(t, verb, "--memory", bad)
-			if code != cli.ExitMistake || strings.Count(said, "\n") != 1 || !strings.Contains(said, bad) || !strings.Contains(said, "want a size such as 4GiB, 500MB or 1073741824") {
+			if code != cli.ExitMistake || strings.Count(said, "\n") != 1 || !strings.Contains(said, bad) ||
+				!strings.Contains(said, "want a size such as 4GiB, 500MB or 1073741824") {
 				t.Errorf("%s --memory %s: exit code %d: %s", verb, bad, code, said)
 			}
 		}
 	}
 	code, _, said := clitest.Run(t, "serve", "--addr", "127.0.0.1:0", "--memory", "1kB")
-	if code != cli.ExitMistake || strings.Count(said, "\n") != 1 || !strings.Contains(said, "--memory: got 1000") || !strings.Contains(said, "1048576") {
+	if code != cli.ExitMistake || strings.Count(said, "\n") != 1 || !strings.Contains(said, "--memory: got 1000") ||
+		!strings.Contains(said, "1048576") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	code, _, said = clitest.Run(t, "eval", "--memory", "1GiB")

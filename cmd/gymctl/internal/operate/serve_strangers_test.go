@@ -179,7 +179,8 @@ func TestAHangupReloadsTheTokens(t *testing.T) {
 	if code := p.wait(); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
-	if said := p.said.String(); strings.Contains(said, first) || strings.Contains(said, second) || strings.Contains(said, "s3cret") {
+	if said := p.said.String(); strings.Contains(said, first) || strings.Contains(said, second) ||
+		strings.Contains(said, "s3cret") {
 		t.Error("the log has a token")
 	}
 }
@@ -251,8 +252,8 @@ func TestAnAddressThatNobodyReadsDoesNotHoldUpTheEnd(t *testing.T) {
 	}
 }
 
-// With few descriptors, all of them in use, the server goes on: it answers probes, says what is missing, and takes clients
-// again as soon as it can.
+// With few descriptors, all of them in use, the server goes on: it answers probes, says what is missing, and takes
+// clients again as soon as it can.
 func TestServeSurvivesTheLimitOfOpenFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const token = "a-token-of-the-test"

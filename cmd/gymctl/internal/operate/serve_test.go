@@ -49,7 +49,8 @@ func serve(t *testing.T, args ...string) *service {
 	var said bytes.Buffer
 	s := &service{stop: cancel, said: &cli.Locked{W: &said}, end: make(chan int, 1)}
 	go func() {
-		code := clitest.Execute(ctx, append([]string{"serve", "--addr", "127.0.0.1:0", "--drain-timeout", "1s"}, args...), w, s.said)
+		code := clitest.Execute(ctx, append([]string{"serve", "--addr", "127.0.0.1:0", "--drain-timeout", "1s"}, args...), w,
+			s.said)
 		_ = w.Close()
 		s.end <- code
 	}()
@@ -122,7 +123,8 @@ func TestServeSaysItsAddressServesAndDrains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := conn.Open(ctx, jobselect.ID, map[string]any{"window": 16, "warm": 0, "trace": map[string]any{"synth": map[string]any{"jobs": 400}}})
+	e, err := conn.Open(ctx, jobselect.ID,
+		map[string]any{"window": 16, "warm": 0, "trace": map[string]any{"synth": map[string]any{"jobs": 400}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,10 +132,12 @@ func TestServeSaysItsAddressServesAndDrains(t *testing.T) {
 	if err := e.Reset(ctx, env.Episode{Seed: 1, Window: -1, Split: "test"}, ts); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Reset(ctx, env.Episode{Split: "tset"}, ts); err == nil || !strings.Contains(err.Error(), "train, validation, test") {
+	if err := e.Reset(ctx, env.Episode{Split: "tset"}, ts); err == nil ||
+		!strings.Contains(err.Error(), "train, validation, test") {
 		t.Errorf("an unknown split: %v", err)
 	}
-	if _, err := conn.Open(ctx, jobselect.ID, map[string]any{"visible": 3}); err == nil || !strings.Contains(err.Error(), "even number") {
+	if _, err := conn.Open(ctx, jobselect.ID, map[string]any{"visible": 3}); err == nil ||
+		!strings.Contains(err.Error(), "even number") {
 		t.Errorf("a bad argument: %v", err)
 	}
 	if err := conn.Close(); err != nil {
@@ -251,7 +255,8 @@ func TestServeRefusesBadInputInOneSentence(t *testing.T) {
 		{"--addr 127.0.0.1:99999", "HOST:PORT"},
 		{"--addr 127.0.0.1:0 --token-file tokens", "tokens:3: got another first word, want the role read, env or admin"},
 		{"--addr 127.0.0.1:0 --token-file short", "short:2: the token has 6 characters, want at least 16"},
-		{"--addr 127.0.0.1:0 --token-file shared", "shared: everybody on this machine may write it (mode 0666)|want mode 0600"},
+		{"--addr 127.0.0.1:0 --token-file shared",
+			"shared: everybody on this machine may write it (mode 0666)|want mode 0600"},
 		{"--addr 127.0.0.1:0 --token-file empty", "empty: there is no token"},
 		{"--addr 127.0.0.1:0 --token-file nowhere", "nowhere"},
 		{"--addr 127.0.0.1:0 --tls-cert cert.pem", "--tls-cert|key"},
@@ -388,7 +393,8 @@ func TestEvalServesExternalPolicies(t *testing.T) {
 	addr := ""
 	said := bufio.NewScanner(r)
 	for addr == "" && said.Scan() {
-		if m := regexp.MustCompile(`^gymctl: mine can connect to (127\.0\.0\.1:\d+)$`).FindStringSubmatch(said.Text()); m != nil {
+		if m := regexp.MustCompile(`^gymctl: mine can connect to (127\.0\.0\.1:\d+)$`).FindStringSubmatch(said.Text()); m !=
+			nil {
 			addr = m[1]
 		}
 	}
@@ -411,7 +417,8 @@ func TestEvalServesExternalPolicies(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 		t.Fatal(err)
 	}
-	if p := d.Policies; len(p) != 3 || p[0].Name != "mine" || p[0].Kind != "external" || p[1].Name != "sjf@slots" || !bytes.Equal(p[0].Metrics, p[1].Metrics) {
+	if p := d.Policies; len(p) != 3 || p[0].Name != "mine" || p[0].Kind != "external" || p[1].Name != "sjf@slots" ||
+		!bytes.Equal(p[0].Metrics, p[1].Metrics) {
 		t.Errorf("got %s", out.String())
 	}
 }
@@ -465,11 +472,15 @@ func TestEvalServesOnlyWhoIsNamed(t *testing.T) {
 		{"--serve nowhere --external a", "HOST:PORT"},
 		{"--serve 127.0.0.1:0 --external a --token-file nowhere", "nowhere"},
 	} {
-		clitest.Wrong(t, append([]string{"eval", "-c", "tiny.yaml"}, strings.Fields(c.args)...), strings.Split(c.want, "|")...)
+		clitest.Wrong(t, append([]string{"eval", "-c", "tiny.yaml"}, strings.Fields(c.args)...),
+			strings.Split(c.want, "|")...)
 	}
 	// A policy that does not connect is reported as missing, and the others are compared.
-	code, out, said := clitest.Run(t, strings.Fields("eval -c tiny.yaml --policies sjf@slots --serve 127.0.0.1:0 --external nobody --external-timeout 20ms")...)
-	if code != cli.ExitFailed || !strings.Contains(said, "nobody (finished 0 of 4 windows)") || !strings.Contains(out, "nobody missing: finished 0 of 4 windows") || !strings.Contains(out, "sjf@slots") {
+	code, out, said := clitest.Run(t,
+		strings.Fields(
+			"eval -c tiny.yaml --policies sjf@slots --serve 127.0.0.1:0 --external nobody --external-timeout 20ms")...)
+	if code != cli.ExitFailed || !strings.Contains(said, "nobody (finished 0 of 4 windows)") ||
+		!strings.Contains(out, "nobody missing: finished 0 of 4 windows") || !strings.Contains(out, "sjf@slots") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
 	}
 }
@@ -477,7 +488,9 @@ func TestEvalServesOnlyWhoIsNamed(t *testing.T) {
 // A program that starts an evaluation may be killed while the evaluation waits for it.
 func TestEvalEndsWithItsParentsPipe(t *testing.T) {
 	clitest.InRoom(t, false)
-	c := clitest.Program(t, strings.Fields("eval -c tiny.yaml --policies sjf@slots --serve 127.0.0.1:0 --external mine --external-timeout 1h --until-eof")...)
+	c := clitest.Program(t,
+		strings.Fields(
+			"eval -c tiny.yaml --policies sjf@slots --serve 127.0.0.1:0 --external mine --external-timeout 1h --until-eof")...)
 	in, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,8 @@ type siege struct {
 	harmed                           atomic.Int64
 }
 
-// soakLimit ends what hangs. It is longer than the server's own limits, which are longer than what a slow machine needs.
+// soakLimit ends what hangs. It is longer than the server's own limits, which are longer than what a slow machine
+// needs.
 const soakLimit = 5 * time.Minute
 
 const (
@@ -87,10 +88,10 @@ const (
 // TestSoak serves rightful clients while others attack: without a token, with a wrong one, and with a right one. The
 // rightful ones must not notice, and after all have gone the server must have what it had before.
 //
-// Caches and pools fill at some time, and the runtime and package net/http start goroutines when they first need them, so
-// that a server may hold more after a round of clients than before without a leak. A leak leaves more after every round.
-// So the first round, in which everything happens at least once, does not count, and when a round has left more than the
-// one before, another is played: only a server that holds more after each of them leaks.
+// Caches and pools fill at some time, and the runtime and package net/http start goroutines when they first need them,
+// so that a server may hold more after a round of clients than before without a leak. A leak leaves more after every
+// round. So the first round, in which everything happens at least once, does not count, and when a round has left more
+// than the one before, another is played: only a server that holds more after each of them leaks.
 //
 //	go test ./cmd/gymctl -run TestSoak -soak 10m -soak-clients 200 -v
 func TestSoak(t *testing.T) {
@@ -122,7 +123,8 @@ func TestSoak(t *testing.T) {
 	if *soakFor > time.Minute || raced.On {
 		window = 30 * time.Second // with hundreds of clients, or slow ones, coming back takes longer
 	}
-	p, _, addr, wait := started(t, "--token-file", filepath.Join(dir, "tokens"), "--trace-root", root, "--memory", fmt.Sprint(s.budget),
+	p, _, addr, wait := started(t, "--token-file", filepath.Join(dir, "tokens"), "--trace-root", root, "--memory",
+		fmt.Sprint(s.budget),
 		"--resume-window", window.String(), "--hello-timeout", "1m", "--step-timeout", "3m", "--max-sessions", "512",
 		"--log-level", "error", "--drain-timeout", "10s")
 	s.addr, s.process = addr, p
@@ -141,7 +143,8 @@ func TestSoak(t *testing.T) {
 		s.run(d, *soakClients, 4)
 		now := s.rest()
 		grown := now.beyond(last)
-		t.Logf("round %d, %v: %v; peak %d MiB of memory, budget %d MiB; beyond the last round: %q", round, d, now, now.peak>>20, s.budget>>20, grown)
+		t.Logf("round %d, %v: %v; peak %d MiB of memory, budget %d MiB; beyond the last round: %q", round, d, now,
+			now.peak>>20, s.budget>>20, grown)
 		last = now
 		if grown == "" {
 			break
@@ -160,7 +163,8 @@ func TestSoak(t *testing.T) {
 	if n := s.harmed.Load(); n != 0 {
 		t.Errorf("%d rightful clients were harmed", n)
 	}
-	// As docs/reference/wire.md says: half as much again and 64 MiB, besides the program. The race detector takes several times that.
+	// As docs/reference/wire.md says: half as much again and 64 MiB, besides the program. The race detector takes several
+	// times that.
 	if most := s.budget*3/2 + 128<<20; last.peak > most && !raced.On {
 		t.Errorf("the server took %d MiB, want at most %d", last.peak>>20, most>>20)
 	}
@@ -252,7 +256,8 @@ func (s *siege) rest() (r resources) {
 	begun := time.Now()
 	for {
 		m := s.metrics()
-		if m["clustergym_sessions"]+m["clustergym_sessions_parked"]+m["clustergym_handles"]+m["clustergym_envs"]+m["clustergym_requests_in_flight"] == 0 {
+		if m["clustergym_sessions"]+m["clustergym_sessions_parked"]+m["clustergym_handles"]+m["clustergym_envs"]+
+			m["clustergym_requests_in_flight"] == 0 {
 			break
 		}
 		if time.Since(begun) > soakLimit {
@@ -343,8 +348,9 @@ func (s *siege) listen() {
 	s.t.Cleanup(func() { _ = l.Close() })
 }
 
-// run lets n clients, half of them hostile, play for d, and on until each sort of them has done something so many times:
-// residents and visitors have played episodes and every attack has run to its end. So a slow machine finds the same leaks.
+// run lets n clients, half of them hostile, play for d, and on until each sort of them has done something so many
+// times: residents and visitors have played episodes and every attack has run to its end. So a slow machine finds the
+// same leaks.
 func (s *siege) run(d time.Duration, n int, times int64) {
 	s.t.Helper()
 	s.rounds++
@@ -452,12 +458,13 @@ func (s *siege) harm(format string, args ...any) {
 	s.t.Errorf(format, args...)
 }
 
-// dial connects a rightful client. The server gives a connection a few seconds to say what it wants, and less if there are
-// many, so on a slow machine it may take some attempts.
+// dial connects a rightful client. The server gives a connection a few seconds to say what it wants, and less if there
+// are many, so on a slow machine it may take some attempts.
 func (s *siege) dial(addr string) (*client.Client, error) {
 	const limit = 2 * time.Minute
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		c, err := client.Dial(context.Background(), client.Config{URL: "ws://" + addr, Token: s.token, Timeout: soakLimit, DialTimeout: time.Minute})
+		c, err := client.Dial(context.Background(),
+			client.Config{URL: "ws://" + addr, Token: s.token, Timeout: soakLimit, DialTimeout: time.Minute})
 		if err == nil || time.Since(begun) > limit {
 			return c, err
 		}
@@ -558,7 +565,8 @@ func (s *siege) visitor(ctx context.Context, i int) {
 
 // hostiles are attacks. Each runs once and returns, early if ctx ends.
 var hostiles = []func(ctx context.Context, s *siege, rng *rand.Rand){
-	silent, dribbler, stranger, forger, babbler, shouter, hog, deaf, counterfeiter, hijacker, snooper, visitorOfPages, leaver,
+	silent, dribbler, stranger, forger, babbler, shouter, hog, deaf, counterfeiter, hijacker, snooper, visitorOfPages,
+	leaver,
 }
 
 // raw opens a TCP connection that ends with ctx.
@@ -654,7 +662,8 @@ func (s *siege) insider(ctx context.Context) *ws {
 	if c == nil {
 		return nil
 	}
-	if _, ok := c.ask(wire.OpHello, "proto", []any{1, 1}, "enc", []any{"ext"}, "feat", []any{"async", "resume", "snapshot", "render"},
+	if _, ok := c.ask(wire.OpHello, "proto", []any{1, 1}, "enc", []any{"ext"}, "feat",
+		[]any{"async", "resume", "snapshot", "render"},
 		"client", wire.Map{{Key: "name", Value: strings.Repeat("\x1b[31mname\n", 50)}}); !ok {
 		c.end()
 		return nil
@@ -708,7 +717,8 @@ func babbler(ctx context.Context, s *siege, rng *rand.Rand) {
 	}
 	defer c.end()
 	good := wire.NewWriter(wire.Ext)
-	good.Value(wire.Map{{Key: "op", Value: "step"}, {Key: "id", Value: 9}, {Key: "h", Value: 1}, {Key: "a", Value: []any{1, 2, 3}}})
+	good.Value(wire.Map{{Key: "op", Value: "step"}, {Key: "id", Value: 9}, {Key: "h", Value: 1},
+		{Key: "a", Value: []any{1, 2, 3}}})
 	for range 200 {
 		b := append([]byte(nil), good.Bytes()...)
 		for range 1 + rng.IntN(6) {
@@ -831,9 +841,11 @@ func hijacker(ctx context.Context, s *siege, rng *rand.Rand) {
 		if c == nil {
 			return
 		}
-		reply, ok := c.ask(wire.OpHello, "proto", []any{1, 1}, "enc", []any{"ext"}, "feat", []any{"resume"}, "resume", wire.Map{
-			{Key: "session", Value: fmt.Sprintf("%06x", rng.IntN(1<<24))}, {Key: "token", Value: strings.Repeat("0", 32)}, {Key: "last", Value: wire.Map{}},
-		})
+		reply, ok := c.ask(wire.OpHello, "proto", []any{1, 1}, "enc", []any{"ext"}, "feat", []any{"resume"}, "resume",
+			wire.Map{
+				{Key: "session", Value: fmt.Sprintf("%06x", rng.IntN(1<<24))}, {Key: "token", Value: strings.Repeat("0", 32)},
+				{Key: "last", Value: wire.Map{}},
+			})
 		if ok {
 			s.harm("a session was resumed without its secret: %v", reply)
 		}
@@ -848,7 +860,8 @@ func snooper(ctx context.Context, s *siege, _ *rand.Rand) {
 		return
 	}
 	defer c.end()
-	for _, name := range []string{"broken.csv", "link.csv", "pipe.csv", "zero.csv", "../secret", "/etc/passwd", "profiles", ".", ""} {
+	for _, name := range []string{"broken.csv", "link.csv", "pipe.csv", "zero.csv", "../secret", "/etc/passwd", "profiles",
+		".", ""} {
 		for _, key := range []string{"file", "profiles"} {
 			trace := wire.Map{{Key: key, Value: name}}
 			reply, ok := c.ask(wire.OpOpen, "env", "DelayOffer-v1", "kwargs", wire.Map{{Key: "trace", Value: trace}})

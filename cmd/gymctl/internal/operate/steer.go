@@ -60,7 +60,9 @@ func (k *ClusterFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&k.Kind, "cluster", "", "`KIND` of the cluster: slurm or kubernetes")
 	k.Slurm.add(c.Flags())
 	k.Kube.Add(c.Flags())
-	c.Flags().StringArrayVar(&k.Kube.Tolerated, "tolerated-taint", nil, "take nodes with a taint of this `KEY` for usable, since all jobs tolerate it, can be repeated (default the GPU resources)")
+	c.Flags().StringArrayVar(&k.Kube.Tolerated, "tolerated-taint", nil,
+		"take nodes with a taint of this `KEY` for usable, since all jobs tolerate it, can be repeated (default the GPU "+
+			"resources)")
 	cli.Complete(c, "cluster", SlurmCluster, KubeCluster)
 }
 
@@ -105,7 +107,8 @@ type SteerFlags struct {
 
 func steerVerb(a *cli.App) *cobra.Command {
 	c := steerMode(a, "")
-	c.AddCommand(steerMode(a, steer.Shadow), steerMode(a, steer.Rank), steerMode(a, steer.Gate), steerReleaseAll(a), steerReport(a), steerGuard(a))
+	c.AddCommand(steerMode(a, steer.Shadow), steerMode(a, steer.Rank), steerMode(a, steer.Gate), steerReleaseAll(a),
+		steerReport(a), steerGuard(a))
 	return c
 }
 
@@ -162,8 +165,8 @@ const steerWrites = `
 Nothing is written on observations older than --max-age, and no more than --max-writes and --max-writes-per-minute. With
 --dry-run nothing is written at all, and steer says what it would write.`
 
-// steerMode is the verb of a mode. Without a mode it is steer itself: it lists the verbs, and does what --mode says, which was
-// its form before there were verbs.
+// steerMode is the verb of a mode. Without a mode it is steer itself: it lists the verbs, and does what --mode says,
+// which was its form before there were verbs.
 func steerMode(a *cli.App, mode string) *cobra.Command {
 	g := SteerFlags{loop: steer.DefaultConfig()}
 	text := steerTexts[mode]
@@ -204,15 +207,19 @@ func (g *SteerFlags) flags(c *cobra.Command, mode string) {
 	g.choiceFlags(c, "that looks: a run or checkpoint, RULE, RULE@slots, rollout:RULE", "")
 	f.DurationVar(&g.loop.Every, "every", g.loop.Every, "time between two looks")
 	f.DurationVar(&g.loop.Timeout, "timeout", g.loop.Timeout, "how long the cluster may take for an answer")
-	f.DurationVar(&g.loop.Think, "think", 0, "how long the policy may choose starts after each look, and as long again order the queue (default half of --every)")
-	f.DurationVar(&g.loop.MaxAge, "max-age", g.loop.MaxAge, "write nothing on observations that are older, by the cluster's clock")
+	f.DurationVar(&g.loop.Think, "think", 0,
+		"how long the policy may choose starts after each look, and as long again order the queue (default half of --every)")
+	f.DurationVar(&g.loop.MaxAge, "max-age", g.loop.MaxAge,
+		"write nothing on observations that are older, by the cluster's clock")
 	f.IntVar(&g.loop.Cycles, "cycles", 0, "end after `N` looks, 0 = never")
 	f.IntVar(&g.loop.PerCycle, "max-writes", g.loop.PerCycle, "at most `N` writes after each look, 0 = any number")
-	f.IntVar(&g.loop.PerMinute, "max-writes-per-minute", g.loop.PerMinute, "at most `N` writes in a minute, 0 = any number")
+	f.IntVar(&g.loop.PerMinute, "max-writes-per-minute", g.loop.PerMinute,
+		"at most `N` writes in a minute, 0 = any number")
 	f.IntVar(&g.loop.Top, "top", g.loop.Top, "rank the first `N` jobs; the rest stays in the cluster's order")
 	f.BoolVar(&g.loop.DryRun, "dry-run", false, "write nothing, and say what would be written")
 	if mode == steer.Gate || mode == "" {
-		f.DurationVar(&g.loop.Grace, "grace", g.loop.Grace, "take a start back that the cluster has not carried out for this long")
+		f.DurationVar(&g.loop.Grace, "grace", g.loop.Grace,
+			"take a start back that the cluster has not carried out for this long")
 		cli.Least(c, time.Second, "grace")
 	}
 	if mode == steer.Rank || mode == "" {
@@ -221,7 +228,9 @@ func (g *SteerFlags) flags(c *cobra.Command, mode string) {
 	g.lease = time.Minute
 	if mode != steer.Shadow {
 		f.DurationVar(&g.lease, "lease", g.lease, "how long steer may be silent before the guard takes back what it did")
-		f.StringVar(&g.leaseFile, "lease-file", "", "the lease, a `FILE` (default gymctl-steer-CLUSTER.lease in a folder that takes no files of others: $RUNTIME_DIRECTORY, /run/user/UID, that of --log)")
+		f.StringVar(&g.leaseFile, "lease-file", "",
+			"the lease, a `FILE` (default gymctl-steer-CLUSTER.lease in a folder that takes no files of others: "+
+				"$RUNTIME_DIRECTORY, /run/user/UID, that of --log)")
 		f.StringVar(&g.leaseObject, "lease-object", "", leaseObjectHelp)
 		c.MarkFlagsMutuallyExclusive("lease-file", "lease-object")
 		cli.Least(c, 2*time.Second, "lease")
@@ -230,17 +239,22 @@ func (g *SteerFlags) flags(c *cobra.Command, mode string) {
 	g.logMax = 100 << 20
 	f.Var(options.SizeFlag{Bytes: &g.logMax}, "log-max", "`SIZE` at which the log becomes FILE.1, and that one FILE.2")
 	f.IntVar(&g.logKeep, "log-keep", 9, "keep `N` full logs")
-	f.StringVar(&g.metrics.Addr, "metrics", "", "serve figures for Prometheus at `HOST:PORT`/metrics; :PORT is this machine alone")
-	f.StringVar(&g.metrics.TokenFile, "metrics-token-file", "", "`FILE` of the tokens that readers of --metrics present, one \"ROLE TOKEN\" per line; those of role read or admin count")
+	f.StringVar(&g.metrics.Addr, "metrics", "",
+		"serve figures for Prometheus at `HOST:PORT`/metrics; :PORT is this machine alone")
+	f.StringVar(&g.metrics.TokenFile, "metrics-token-file", "",
+		"`FILE` of the tokens that readers of --metrics present, one \"ROLE TOKEN\" per line; those of role read or admin "+
+			"count")
 	cli.Needs(c, []string{"metrics"}, "metrics-token-file")
 	cli.Least(c, time.Second, "every", "timeout", "max-age")
 	cli.Least(c, 0, "max-writes", "max-writes-per-minute", "cycles", "log-keep")
 	cli.Least(c, time.Millisecond, "think")
 	cli.Section(c, "Policy", "policy", "policy-onnx", "name", "budget", "estimates", "limit", "history", "history-end")
-	cli.Section(c, "Cluster", "cluster", "slurm-conf", "ssh", "site-factor", "kubeconfig", "context", "namespace", "gpu-resource", "tolerated-taint")
+	cli.Section(c, "Cluster", "cluster", "slurm-conf", "ssh", "site-factor", "kubeconfig", "context", "namespace",
+		"gpu-resource", "tolerated-taint")
 	cli.Section(c, "Writes", "dry-run", "clear", "grace", "top", "max-age", "max-writes", "max-writes-per-minute")
 	cli.Section(c, "Lease", "lease", "lease-file", "lease-object")
-	cli.Section(c, "Looks and logs", "every", "timeout", "think", "cycles", "log", "log-max", "log-keep", "metrics", "metrics-token-file")
+	cli.Section(c, "Looks and logs", "every", "timeout", "think", "cycles", "log", "log-max", "log-keep", "metrics",
+		"metrics-token-file")
 }
 
 // choiceFlags adds the flags that say what the policy is; of are ends of helps.
@@ -314,8 +328,8 @@ func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) (err error) {
 	return steer.Run(c.Context(), *cfg)
 }
 
-// noteWeights says if ranks can change little, because a cluster orders jobs by other things that weigh more. A cluster that does not answer says
-// so again when steering begins.
+// noteWeights says if ranks can change little, because a cluster orders jobs by other things that weigh more. A cluster
+// that does not answer says so again when steering begins.
 func noteWeights(ctx context.Context, a *cli.App, c live.Cluster) {
 	w, ok := c.(interface {
 		Weights(ctx context.Context) (score, others int64, err error)
@@ -324,7 +338,8 @@ func noteWeights(ctx context.Context, a *cli.App, c live.Cluster) {
 		return
 	}
 	if score, others, err := w.Weights(ctx); err == nil && score < others {
-		a.Notef("the highest rank is a SiteFactor of %d, and slurm.conf gives all other factors of a priority up to %d: ranks change little where those differ; want a higher --site-factor", score, others)
+		a.Notef("the highest rank is a SiteFactor of %d, and slurm.conf gives all other factors of a priority up to %d: "+
+			"ranks change little where those differ; want a higher --site-factor", score, others)
 	}
 }
 
@@ -350,7 +365,9 @@ func (g *SteerFlags) check(c *cobra.Command) error {
 		}
 	}
 	if g.leaseObject == "" && g.Kind == KubeCluster && cfg.Mode == steer.Gate && !cfg.DryRun && inPod() {
-		return fault.Mistakef("--mode gate in a pod: a guard that steer starts would die with its container; want --lease-object NAMESPACE/NAME, and gymctl steer guard in a Deployment of its own, as deploy/kubernetes/gate.yaml has it")
+		return fault.Mistakef(
+			"--mode gate in a pod: a guard that steer starts would die with its container; want --lease-object " +
+				"NAMESPACE/NAME, and gymctl steer guard in a Deployment of its own, as deploy/kubernetes/gate.yaml has it")
 	}
 	return g.keeps(g.leaseObject)
 }
@@ -380,7 +397,10 @@ func (g *SteerFlags) choice(c *cobra.Command) (*steer.Choice, error) {
 		}
 	} else {
 		if g.estimates.Rung() >= sim.RungNoisy {
-			return nil, fault.Mistakef("--estimates: got %q, and nobody knows the run times of a real cluster; want history, gbdt, gbdt:FILE, trace (time limits) or none", g.estimates)
+			return nil,
+				fault.Mistakef(
+					"--estimates: got %q, and nobody knows the run times of a real cluster; want history, gbdt, gbdt:FILE, trace "+
+						"(time limits) or none", g.estimates)
 		}
 		if err := ch.Config.Set("env.estimates=" + g.estimates.String()); err != nil {
 			return nil, cli.FlagFaults(c, err, map[string]string{"env.estimates": "estimates"})
@@ -432,7 +452,8 @@ that it watches; steer does not begin without, and ends when it has not been see
 	}
 	k.add(c)
 	c.Flags().StringVar(&l.File, "lease-file", "", "the lease, a `FILE`")
-	c.Flags().StringVar(&object, "lease-object", "", "the lease, `NAMESPACE/NAME` of a Lease object in Kubernetes; NAME-guard must be there, too")
+	c.Flags().StringVar(&object, "lease-object", "",
+		"the lease, `NAMESPACE/NAME` of a Lease object in Kubernetes; NAME-guard must be there, too")
 	c.Flags().DurationVar(&l.Term, "lease", time.Minute, "how old the lease may be")
 	c.Flags().BoolVar(&l.Ranks, "ranks", false, "take ranks back, too")
 	cli.One(c, "lease-file", "lease-object")
@@ -456,7 +477,8 @@ administrators hold stay held.`,
 			if err != nil {
 				return err
 			}
-			err = steer.ReleaseAll(c.Context(), cluster, steer.Releasing{Ranks: !keep, Wait: steer.Sleep, Note: func(text string) { a.Notef("%s", text) }})
+			err = steer.ReleaseAll(c.Context(), cluster,
+				steer.Releasing{Ranks: !keep, Wait: steer.Sleep, Note: func(text string) { a.Notef("%s", text) }})
 			if c.Context().Err() != nil {
 				a.Notef("not all jobs may have been released; call gymctl steer release-all again")
 			}

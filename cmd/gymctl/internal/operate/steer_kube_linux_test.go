@@ -62,7 +62,8 @@ func manifestArgs(t *testing.T, mode, deployment string) (args []string) {
 
 // What the manifests call is there, with these flags.
 func TestManifestsCallVerbsThatAreThere(t *testing.T) {
-	for _, x := range [][2]string{{"shadow", "steer-shadow"}, {"rank", "steer-rank"}, {"gate", "steer-gate"}, {"gate", "steer-gate-guard"}} {
+	for _, x := range [][2]string{{"shadow", "steer-shadow"}, {"rank", "steer-rank"}, {"gate", "steer-gate"},
+		{"gate", "steer-gate-guard"}} {
 		args := manifestArgs(t, x[0], x[1])
 		c, rest, err := root(t).Find(args)
 		if err != nil || !slices.Contains([]string{"shadow", "rank", "gate", "guard"}, c.Name()) {
@@ -92,7 +93,8 @@ type kubeSteer struct {
 	Run string
 }
 
-// startKubeSteer starts an API server and a scheduler with four nodes and the manifests of all modes, and builds gymctl.
+// startKubeSteer starts an API server and a scheduler with four nodes and the manifests of all modes, and builds
+// gymctl.
 func startKubeSteer(t *testing.T) *kubeSteer {
 	t.Helper()
 	k := &kubeSteer{Cluster: kubetest.Start(t)}
@@ -109,8 +111,9 @@ func startKubeSteer(t *testing.T) *kubeSteer {
 	return k
 }
 
-// TestKubernetesSteer runs gymctl steer against an API server and a scheduler; make kubernetes builds them. The test plays the controller
-// of Jobs, kubelets and Kueue, and time is the player's, so that waits are the same on any machine.
+// TestKubernetesSteer runs gymctl steer against an API server and a scheduler; make kubernetes builds them. The test
+// plays the controller of Jobs, kubelets and Kueue, and time is the player's, so that waits are the same on any
+// machine.
 func TestKubernetesSteer(t *testing.T) {
 	k := startKubeSteer(t)
 	t.Run("what cannot be is one sentence, and nothing is written", k.refused)
@@ -129,13 +132,15 @@ func TestKubernetesSteer(t *testing.T) {
 // run starts gymctl steer as a manifest does, with the credentials of a kubeconfig; more arguments come last and count.
 func (k *kubeSteer) run(t *testing.T, kubeconfig string, args []string, more ...string) *steering {
 	t.Helper()
-	return startSteering(t, t.TempDir(), slices.Concat([]string{k.Run}, args, []string{"--kubeconfig", kubeconfig}, more), nil)
+	return startSteering(t, t.TempDir(), slices.Concat([]string{k.Run}, args, []string{"--kubeconfig", kubeconfig}, more),
+		nil)
 }
 
 // ours returns the versions of all Jobs and nodes, and what gymctl has written, by the server's books.
 func (k *kubeSteer) ours() (versions map[string]string, written []string) {
 	versions = map[string]string{}
-	for _, path := range []string{kubetest.Batch + "/jobs", kubetest.Core + "/pods", kubetest.Core + "/nodes", "/apis/coordination.k8s.io/v1/namespaces/clustergym/leases"} {
+	for _, path := range []string{kubetest.Batch + "/jobs", kubetest.Core + "/pods", kubetest.Core + "/nodes",
+		"/apis/coordination.k8s.io/v1/namespaces/clustergym/leases"} {
 		var l struct {
 			Items []struct {
 				Metadata struct {
@@ -179,8 +184,10 @@ func (k *kubeSteer) refused(t *testing.T) {
 		want       string
 	}{
 		{k.Kubeconfig("stranger", "of-nobody", ""), with("shadow"), "credentials have expired or are not known"},
-		{k.Kubeconfig("expired", expiredToken(t, k.Cluster, "steer-gate"), ""), with("shadow"), "credentials have expired or are not known"},
-		{k.Kubeconfig("expired", expiredToken(t, k.Cluster, "steer-gate"), ""), gate(0), "credentials have expired or are not known"},
+		{k.Kubeconfig("expired", expiredToken(t, k.Cluster, "steer-gate"), ""), with("shadow"),
+			"credentials have expired or are not known"},
+		{k.Kubeconfig("expired", expiredToken(t, k.Cluster, "steer-gate"), ""), gate(0),
+			"credentials have expired or are not known"},
 		{shadow, gate(1), "may not patch jobs.batch in all namespaces: deploy/kubernetes/gate.yaml has the rights"},
 		{shadow, object, "may not patch jobs.batch"},
 		{k.Kubeconfig("rank", k.Token("steer-rank"), ""), with("rank"), "the cluster has no Kueue"},
@@ -188,13 +195,16 @@ func (k *kubeSteer) refused(t *testing.T) {
 		{k.Kubeconfig("nowhere", "t", nowhere), with("rank"), "the cluster cannot be reached"},
 	} {
 		r := k.run(t, x.kubeconfig, x.args)
-		if code := r.end(nil); code != cli.ExitFailed || strings.Count(r.says(), "\n") != 1 || !strings.Contains(r.says(), x.want) {
-			t.Errorf("%d: %v: exit code %d, said %q, want %d and a line with %q", i, x.args, code, r.says(), cli.ExitFailed, x.want)
+		if code := r.end(nil); code != cli.ExitFailed || strings.Count(r.says(), "\n") != 1 ||
+			!strings.Contains(r.says(), x.want) {
+			t.Errorf("%d: %v: exit code %d, said %q, want %d and a line with %q", i, x.args, code, r.says(), cli.ExitFailed,
+				x.want)
 		}
 	}
 	// A shadow, which nothing depends on, waits until the cluster is there.
 	r := k.run(t, k.Kubeconfig("nowhere", "t", nowhere), with("shadow"))
-	kubetest.Happens(t, "a shadow says that nobody answers", nil, func() bool { return strings.Contains(r.says(), "cannot be reached") })
+	kubetest.Happens(t, "a shadow says that nobody answers", nil,
+		func() bool { return strings.Contains(r.says(), "cannot be reached") })
 	if code := r.end(syscall.SIGTERM); strings.Count(r.says(), "\n") != 1 {
 		t.Errorf("exit code %d, said %q", code, r.says())
 	}
@@ -228,12 +238,14 @@ func (k *kubeSteer) shadow(t *testing.T) {
 	kubetest.Happens(t, "four jobs run", p.Step, p.Full)
 	p.Step()
 	before, _ := k.ours()
-	r := k.run(t, k.Kubeconfig("shadow", k.Token("steer-shadow"), ""), manifestArgs(t, "shadow", "steer-shadow"), "--namespace", p.Namespace, "--every", "1s", "--cycles", "4")
+	r := k.run(t, k.Kubeconfig("shadow", k.Token("steer-shadow"), ""), manifestArgs(t, "shadow", "steer-shadow"),
+		"--namespace", p.Namespace, "--every", "1s", "--cycles", "4")
 	if code := r.end(nil); code != cli.ExitDone || r.says() != "" {
 		t.Fatalf("exit code %d: %s", code, r.says())
 	}
 	lines := r.lines()
-	if len(lines) != 4 || lines[0].Waiting != 56 || lines[0].Running != 4 || len(lines[0].Order) != 56 || len(lines[0].Arrived) != 60 {
+	if len(lines) != 4 || lines[0].Waiting != 56 || lines[0].Running != 4 || len(lines[0].Order) != 56 ||
+		len(lines[0].Arrived) != 60 {
 		t.Errorf("%d lines: %+v", len(lines), lines)
 	}
 	k.twin(t, p.Namespace)
@@ -257,14 +269,18 @@ func (k *kubeSteer) document(t *testing.T, out any, args ...string) {
 	}
 }
 
-// twin forecasts the queue of shadow with its rights: four of twelve long jobs run, and 48 short ones wait behind the others.
+// twin forecasts the queue of shadow with its rights: four of twelve long jobs run, and 48 short ones wait behind the
+// others.
 func (k *kubeSteer) twin(t *testing.T, namespace string) {
 	t.Helper()
 	var f twin.Report
-	k.document(t, &f, "twin", "--cluster", "kubernetes", "--kubeconfig", k.Kubeconfig("shadow", k.Token("steer-shadow"), ""), "--namespace", namespace, "--estimates", "trace",
+	k.document(t, &f, "twin", "--cluster", "kubernetes", "--kubeconfig",
+		k.Kubeconfig("shadow", k.Token("steer-shadow"), ""), "--namespace", namespace, "--estimates", "trace",
 		"--draws", "20", "--workers", "1", "--json", "--drain", "g0", "--add", "4x8", "--submit", "8:10m")
-	if len(f.Waiting) != 56 || len(f.Running) != 4 || len(f.Blocked) != 0 || f.Scheduler != "fifo+skip" || len(f.WhatIfs) != 3 {
-		t.Fatalf("%d wait, %d run, %d are blocked, by %s, %d what-ifs: %v", len(f.Waiting), len(f.Running), len(f.Blocked), f.Scheduler, len(f.WhatIfs), f.Notes)
+	if len(f.Waiting) != 56 || len(f.Running) != 4 || len(f.Blocked) != 0 || f.Scheduler != "fifo+skip" ||
+		len(f.WhatIfs) != 3 {
+		t.Fatalf("%d wait, %d run, %d are blocked, by %s, %d what-ifs: %v", len(f.Waiting), len(f.Running), len(f.Blocked),
+			f.Scheduler, len(f.WhatIfs), f.Notes)
 	}
 	hours := func(j *twin.JobForecast) float64 { return float64(j.Start[slices.Index(twin.Levels[:], 0.5)]) / 3600 }
 	first, last := hours(&f.Waiting[0]), hours(&f.Waiting[0])
@@ -277,8 +293,10 @@ func (k *kubeSteer) twin(t *testing.T, namespace string) {
 			effects[w.Name] = w.Effects[0].Change
 		}
 	}
-	t.Logf("56 jobs start in %.1f to %.1f h; what-ifs change the %s by %.0f s (drain), %.0f s (add)", first, last, f.WhatIfs[0].Effects[0].What, effects["drain g0"], effects["add 4x8"])
-	// Limits are 10 h and 10 min: the four that run end at 10 h at the latest, eight long ones are over at 30 h, and 48 short ones begin in twelve rounds.
+	t.Logf("56 jobs start in %.1f to %.1f h; what-ifs change the %s by %.0f s (drain), %.0f s (add)", first, last,
+		f.WhatIfs[0].Effects[0].What, effects["drain g0"], effects["add 4x8"])
+	// Limits are 10 h and 10 min: the four that run end at 10 h at the latest, eight long ones are over at 30 h, and 48
+	// short ones begin in twelve rounds.
 	if first <= 0 || first > 10 || last <= 10 || last > 32 || effects["drain g0"] <= 0 || effects["add 4x8"] >= 0 {
 		t.Errorf("the first starts in %.1f h, the last in %.1f h; %+v", first, last, f.WhatIfs)
 	}
@@ -287,7 +305,8 @@ func (k *kubeSteer) twin(t *testing.T, namespace string) {
 // reported lets a shadow look while jobs come and go, and has its log reported on.
 func (k *kubeSteer) reported(t *testing.T) {
 	p := newPlayer(t, k.Cluster, "reported")
-	r := k.run(t, k.Kubeconfig("shadow", k.Token("steer-shadow"), ""), manifestArgs(t, "shadow", "steer-shadow"), "--namespace", p.Namespace, "--every", "1s")
+	r := k.run(t, k.Kubeconfig("shadow", k.Token("steer-shadow"), ""), manifestArgs(t, "shadow", "steer-shadow"),
+		"--namespace", p.Namespace, "--every", "1s")
 	kubetest.Happens(t, "shadow looks", nil, func() bool { return len(r.lines()) > 0 })
 	seen := func() (started, ended int) {
 		for _, l := range r.lines() {
@@ -297,7 +316,8 @@ func (k *kubeSteer) reported(t *testing.T) {
 	}
 	tick := func() (over bool) { // what comes and ends between two looks is in no log
 		kubetest.Happens(t, "no job can start", p.Step, p.Full)
-		kubetest.Happens(t, "shadow has seen all starts", nil, func() bool { started, _ := seen(); return started == len(p.Started) })
+		kubetest.Happens(t, "shadow has seen all starts", nil,
+			func() bool { started, _ := seen(); return started == len(p.Started) })
 		looks := len(r.lines())
 		kubetest.Happens(t, "a second goes by, in which times are", nil, func() bool { return len(r.lines()) > looks+1 })
 		return p.Tick()
@@ -321,11 +341,14 @@ func (k *kubeSteer) reported(t *testing.T) {
 	for _, row := range d.Rows {
 		waits[row.Role] = row.Mean
 	}
-	t.Logf("%d looks at %d jobs, %d starts; the cluster is like %s; mean waits %v s, error of the model %.1f s a job", d.Looks, d.Jobs, d.Agreement.Starts, d.Incumbent, waits, d.Calibration.Absolute)
-	if d.Looks != len(r.lines()) || d.Jobs != batches*each || d.Replayed != d.Jobs || d.Nodes != 4 || d.GPUs != Room || d.Policy != "sjf+skip" || d.Agreement.Starts < d.Jobs-each || d.Belief == "" {
+	t.Logf("%d looks at %d jobs, %d starts; the cluster is like %s; mean waits %v s, error of the model %.1f s a job",
+		d.Looks, d.Jobs, d.Agreement.Starts, d.Incumbent, waits, d.Calibration.Absolute)
+	if d.Looks != len(r.lines()) || d.Jobs != batches*each || d.Replayed != d.Jobs || d.Nodes != 4 || d.GPUs != Room ||
+		d.Policy != "sjf+skip" || d.Agreement.Starts < d.Jobs-each || d.Belief == "" {
 		t.Errorf("%+v, agreement %+v", d, d.Agreement)
 	}
-	if c := d.Calibration; c.N < each || c.N >= d.Jobs || c.Real <= 0 || c.Model < 0 || waits["cluster"] != c.Real || waits["policy"] < 0 || waits["policy"] > 10*c.Real {
+	if c := d.Calibration; c.N < each || c.N >= d.Jobs || c.Real <= 0 || c.Model < 0 || waits["cluster"] != c.Real ||
+		waits["policy"] < 0 || waits["policy"] > 10*c.Real {
 		t.Errorf("calibration %+v, mean waits %v", c, waits)
 	}
 	if info, err := os.Stat(page); err != nil || info.Size() == 0 {
@@ -336,13 +359,15 @@ func (k *kubeSteer) reported(t *testing.T) {
 // guarded starts the guard of gate.yaml.
 func (k *kubeSteer) guarded(t *testing.T, kubeconfig, namespace string, more ...string) *steering {
 	t.Helper()
-	return k.run(t, kubeconfig, manifestArgs(t, "gate", "steer-gate-guard"), append([]string{"--namespace", namespace}, more...)...)
+	return k.run(t, kubeconfig, manifestArgs(t, "gate", "steer-gate-guard"),
+		append([]string{"--namespace", namespace}, more...)...)
 }
 
 // gating starts steer as gate.yaml does.
 func (k *kubeSteer) gating(t *testing.T, kubeconfig, namespace string, more ...string) *steering {
 	t.Helper()
-	return k.run(t, kubeconfig, manifestArgs(t, "gate", "steer-gate"), append([]string{"--namespace", namespace, "--every", "1s"}, more...)...)
+	return k.run(t, kubeconfig, manifestArgs(t, "gate", "steer-gate"),
+		append([]string{"--namespace", namespace, "--every", "1s"}, more...)...)
 }
 
 func (k *kubeSteer) gate(t *testing.T) {
@@ -353,7 +378,8 @@ func (k *kubeSteer) gate(t *testing.T) {
 	sixty(p, Handed, Handed, Gated)
 	cfg := k.Kubeconfig("gate", k.Token("steer-gate"), "")
 	k.guarded(t, cfg, p.Namespace, "--lease", "5m")
-	r := k.gating(t, cfg, p.Namespace, "--lease", "5m", "--grace", "1h") // no start is taken back, however slow the machine is
+	// no start is taken back, however slow the machine is
+	r := k.gating(t, cfg, p.Namespace, "--lease", "5m", "--grace", "1h")
 	play(t, p)
 	if code := r.end(syscall.SIGTERM); code != cli.ExitDone && code != cli.ExitInterrupted {
 		t.Errorf("exit code %d", code)
@@ -381,7 +407,8 @@ func (k *kubeSteer) gate(t *testing.T) {
 	if !maps.Equal(at, p.Nodes) {
 		t.Errorf("jobs ran on %v, and were started on %v", p.Nodes, at)
 	}
-	t.Logf("mean wait of 60 jobs on 4 nodes: %.1f with the scheduler alone, %.1f with gate", plain.MeanWait(), p.MeanWait())
+	t.Logf("mean wait of 60 jobs on 4 nodes: %.1f with the scheduler alone, %.1f with gate", plain.MeanWait(),
+		p.MeanWait())
 	if p.MeanWait() >= plain.MeanWait() {
 		t.Errorf("mean wait %.1f, and %.1f with the scheduler alone", p.MeanWait(), plain.MeanWait())
 	}
@@ -390,7 +417,8 @@ func (k *kubeSteer) gate(t *testing.T) {
 // stuck returns what is held back or bears the mark of a hold.
 func stuck(p *Player) (names []string) {
 	for _, j := range p.Jobs() {
-		if _, ended := p.Ended[j.Metadata.Name]; !ended && (j.Spec.Suspend || j.Metadata.Annotations["clustergym/held"] != "") {
+		if _, ended := p.Ended[j.Metadata.Name]; !ended &&
+			(j.Spec.Suspend || j.Metadata.Annotations["clustergym/held"] != "") {
 			names = append(names, j.Metadata.Name)
 		}
 	}
@@ -423,8 +451,8 @@ func (k *kubeSteer) terminated(t *testing.T) {
 	}
 }
 
-// killer is an API server that kills a process at its n-th write: before the server has it if n is even, and otherwise before the
-// process knows the answer.
+// killer is an API server that kills a process at its n-th write: before the server has it if n is even, and otherwise
+// before the process knows the answer.
 func (k *kubeSteer) killer(t *testing.T, n int, kill func()) (address string) {
 	t.Helper()
 	to, err := url.Parse(k.Server)
@@ -457,11 +485,14 @@ func (k *kubeSteer) killer(t *testing.T, n int, kill func()) (address string) {
 
 // killed kills steer at ten of its writes, and has the guard, release-all, or another steer put things right.
 func (k *kubeSteer) killed(t *testing.T) {
-	k.Must(http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/namespaces/clustergym/roles", kubetest.Tree{"metadata": kubetest.Tree{"name": "leases-of-tests"},
-		"rules": []kubetest.Tree{{"apiGroups": []string{"coordination.k8s.io"}, "resources": []string{"leases"}, "verbs": []string{"get", "patch"}}}}, nil)
-	k.Must(http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/namespaces/clustergym/rolebindings", kubetest.Tree{"metadata": kubetest.Tree{"name": "leases-of-tests"},
-		"roleRef":  kubetest.Tree{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "leases-of-tests"},
-		"subjects": []kubetest.Tree{{"kind": "ServiceAccount", "name": "steer-gate", "namespace": "clustergym"}}}, nil)
+	k.Must(http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/namespaces/clustergym/roles",
+		kubetest.Tree{"metadata": kubetest.Tree{"name": "leases-of-tests"},
+			"rules": []kubetest.Tree{{"apiGroups": []string{"coordination.k8s.io"}, "resources": []string{"leases"},
+				"verbs": []string{"get", "patch"}}}}, nil)
+	k.Must(http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/namespaces/clustergym/rolebindings",
+		kubetest.Tree{"metadata": kubetest.Tree{"name": "leases-of-tests"},
+			"roleRef":  kubetest.Tree{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "leases-of-tests"},
+			"subjects": []kubetest.Tree{{"kind": "ServiceAccount", "name": "steer-gate", "namespace": "clustergym"}}}, nil)
 	token := k.Token("steer-gate")
 	for n := range 10 {
 		rescue := []string{"the guard", "release-all", "another steer"}[n%3]
@@ -474,11 +505,13 @@ func (k *kubeSteer) killed(t *testing.T) {
 			}
 			lease := []string{"--lease", "30s"} // a busy machine keeps steer from renewing it for long
 			own := k.Kubeconfig(p.Namespace, token, "")
-			args := []string{"steer", "--cluster", "kubernetes", "--policy", "sjf+skip", "--mode", "gate", "--every", "1s", "--namespace", p.Namespace}
+			args := []string{"steer", "--cluster", "kubernetes", "--policy", "sjf+skip", "--mode", "gate", "--every", "1s",
+				"--namespace", p.Namespace}
 			if n%2 == 0 { // as the manifests have it; otherwise with a guard that steer starts
 				name := "clustergym/" + p.Namespace
 				for _, x := range []string{p.Namespace, p.Namespace + "-guard"} {
-					k.Must(http.MethodPost, "/apis/coordination.k8s.io/v1/namespaces/clustergym/leases", kubetest.Tree{"metadata": kubetest.Tree{"name": x}}, nil)
+					k.Must(http.MethodPost, "/apis/coordination.k8s.io/v1/namespaces/clustergym/leases",
+						kubetest.Tree{"metadata": kubetest.Tree{"name": x}}, nil)
 				}
 				lease = append(lease, "--lease-object", name)
 				k.guarded(t, own, p.Namespace, lease...)
@@ -525,18 +558,26 @@ func (k *kubeSteer) killed(t *testing.T) {
 func (k *kubeSteer) unknown(t *testing.T) {
 	p := newPlayer(t, k.Cluster, "unknown")
 	for name, suspended := range map[string]bool{"admitted": false, "queued": true} {
-		k.Must(http.MethodPost, kubetest.Batch+"/namespaces/unknown/jobs", kubetest.Tree{"metadata": kubetest.Tree{"name": name, "labels": kubetest.Tree{"kueue.x-k8s.io/queue-name": "gpus", "clustergym/gate": ""}},
-			"spec": kubetest.Tree{"suspend": suspended, "template": kubetest.Tree{"spec": kubetest.PodSpec(8)}}}, nil)
+		k.Must(http.MethodPost, kubetest.Batch+"/namespaces/unknown/jobs",
+			kubetest.Tree{"metadata": kubetest.Tree{"name": name,
+				"labels": kubetest.Tree{"kueue.x-k8s.io/queue-name": "gpus", "clustergym/gate": ""}},
+				"spec": kubetest.Tree{"suspend": suspended, "template": kubetest.Tree{"spec": kubetest.PodSpec(8)}}}, nil)
 	}
 	before, _ := k.ours()
-	r := k.run(t, k.Kubeconfig("rank", k.Token("steer-rank"), ""), manifestArgs(t, "rank", "steer-rank"), "--namespace", p.Namespace)
-	if code := r.end(nil); code != cli.ExitFailed || strings.Count(r.says(), "\n") != 1 || !strings.Contains(r.says(), "Kueue offers version v9 of kueue.x-k8s.io, and this program knows v1beta2, v1beta1") {
+	r := k.run(t, k.Kubeconfig("rank", k.Token("steer-rank"), ""), manifestArgs(t, "rank", "steer-rank"), "--namespace",
+		p.Namespace)
+	if code := r.end(nil); code != cli.ExitFailed || strings.Count(r.says(), "\n") != 1 ||
+		!strings.Contains(r.says(), "Kueue offers version v9 of kueue.x-k8s.io, and this program knows v1beta2, v1beta1") {
 		t.Errorf("exit code %d, said %q", code, r.says())
 	}
 	lease := filepath.Join(t.TempDir(), "lease")
-	r = k.run(t, k.Kubeconfig("gate", k.Token("steer-gate"), ""), []string{"steer", "--cluster", "kubernetes", "--mode", "gate", "--policy", "sjf+skip", "--estimates", "trace"}, "--namespace", p.Namespace,
+	r = k.run(t, k.Kubeconfig("gate", k.Token("steer-gate"), ""),
+		[]string{"steer", "--cluster", "kubernetes", "--mode", "gate", "--policy", "sjf+skip", "--estimates", "trace"},
+		"--namespace", p.Namespace,
 		"--lease-file", lease, "--every", "1s", "--cycles", "3")
-	if code := r.end(nil); code != cli.ExitDone || !strings.Contains(r.says(), "the Job is in a queue of Kueue, which starts it by its Workload: Kueue offers version v9") {
+	if code := r.end(nil); code != cli.ExitDone ||
+		!strings.Contains(r.says(),
+			"the Job is in a queue of Kueue, which starts it by its Workload: Kueue offers version v9") {
 		t.Errorf("exit code %d, said %q", code, r.says())
 	}
 	after, _ := k.ours()
@@ -555,13 +596,16 @@ func (k *kubeSteer) rank(t *testing.T) {
 	p := newPlayer(t, k.Cluster, "rank")
 	p.Hold = true // nothing is admitted before there are ranks
 	sixty(p, Queued, Queued)
-	r := k.run(t, k.Kubeconfig("rank", k.Token("steer-rank"), ""), manifestArgs(t, "rank", "steer-rank"), "--namespace", p.Namespace, "--every", "1s")
+	r := k.run(t, k.Kubeconfig("rank", k.Token("steer-rank"), ""), manifestArgs(t, "rank", "steer-rank"), "--namespace",
+		p.Namespace, "--every", "1s")
 	kubetest.Happens(t, "all Workloads have ranks", p.Step, func() bool {
-		return !slices.ContainsFunc(p.Workloads(), func(w Workload) bool { return w.Metadata.Annotations["clustergym/rank"] == "" })
+		return !slices.ContainsFunc(p.Workloads(),
+			func(w Workload) bool { return w.Metadata.Annotations["clustergym/rank"] == "" })
 	})
 	for _, w := range p.Workloads() {
 		for _, v := range p.Workloads() {
-			if strings.HasPrefix(w.Metadata.Name, "short") && strings.HasPrefix(v.Metadata.Name, "long") && w.Spec.Priority <= v.Spec.Priority {
+			if strings.HasPrefix(w.Metadata.Name, "short") && strings.HasPrefix(v.Metadata.Name, "long") &&
+				w.Spec.Priority <= v.Spec.Priority {
 				t.Fatalf("%s has priority %d, %s %d", w.Metadata.Name, w.Spec.Priority, v.Metadata.Name, v.Spec.Priority)
 			}
 		}
@@ -585,14 +629,16 @@ func (k *kubeSteer) restarted(t *testing.T) {
 	k.guarded(t, cfg, p.Namespace, "--lease", "5m")
 	all := map[string]*steering{"gate": k.gating(t, cfg, p.Namespace, "--lease", "5m")}
 	for _, mode := range []string{"shadow", "rank"} {
-		all[mode] = k.run(t, k.Kubeconfig(mode, k.Token("steer-"+mode), ""), manifestArgs(t, mode, "steer-"+mode), "--namespace", p.Namespace, "--every", "1s")
+		all[mode] = k.run(t, k.Kubeconfig(mode, k.Token("steer-"+mode), ""), manifestArgs(t, mode, "steer-"+mode),
+			"--namespace", p.Namespace, "--every", "1s")
 	}
 	for mode, r := range all {
 		kubetest.Happens(t, mode+" looks", p.Step, func() bool { return len(r.lines()) > 0 })
 	}
 	k.Kill()
 	for mode, r := range all {
-		kubetest.Happens(t, mode+" says that nobody answers", nil, func() bool { return strings.Contains(r.says(), "cannot be reached") })
+		kubetest.Happens(t, mode+" says that nobody answers", nil,
+			func() bool { return strings.Contains(r.says(), "cannot be reached") })
 	}
 	k.Revive()
 	p.Submit("queued-1", 8, 1, time.Hour, Queued)
@@ -611,7 +657,8 @@ func (k *kubeSteer) restarted(t *testing.T) {
 		})
 	}
 	for mode, r := range all {
-		if code := r.end(syscall.SIGTERM); code != cli.ExitDone && code != cli.ExitInterrupted || !strings.Contains(r.says(), "the cluster answers again") {
+		if code := r.end(syscall.SIGTERM); code != cli.ExitDone && code != cli.ExitInterrupted ||
+			!strings.Contains(r.says(), "the cluster answers again") {
 			t.Errorf("%s: exit code %d, said %q", mode, code, r.says())
 		}
 	}

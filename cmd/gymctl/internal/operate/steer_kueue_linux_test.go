@@ -22,8 +22,8 @@ type kueueSteer struct {
 	own   float64 // the mean wait of sixty Jobs without us
 }
 
-// TestKubernetesKueue runs gymctl steer against Kueue itself, an API server and a scheduler; make kubernetes builds them. The test plays
-// the controller of Jobs and the kubelets, and time is the player's.
+// TestKubernetesKueue runs gymctl steer against Kueue itself, an API server and a scheduler; make kubernetes builds
+// them. The test plays the controller of Jobs and the kubelets, and time is the player's.
 func TestKubernetesKueue(t *testing.T) {
 	k := &kueueSteer{kubeSteer: *startKubeSteer(t)}
 	k.kueue = startKueue(t, k.Cluster)
@@ -42,8 +42,8 @@ func (k *kueueSteer) open() { k.kueue.SetQueue(kubetest.Tree{"stopPolicy": "None
 
 func (k *kueueSteer) shut() { k.kueue.SetQueue(kubetest.Tree{"stopPolicy": "Hold"}) }
 
-// sixty hands in all but the last of sixty Jobs of a node each, none of which is let in: twelve long ones first. Kueue tells their ages in
-// seconds.
+// sixty hands in all but the last of sixty Jobs of a node each, none of which is let in: twelve long ones first. Kueue
+// tells their ages in seconds.
 func (k *kueueSteer) sixty(t *testing.T, p *Player) {
 	t.Helper()
 	k.shut()
@@ -77,7 +77,8 @@ func (k *kueueSteer) last(t *testing.T, p *Player) {
 // queued waits until Kueue has made a Workload for each of so many Jobs.
 func (k *kueueSteer) queued(t *testing.T, p *Player, jobs int) {
 	t.Helper()
-	kubetest.Happens(t, fmt.Sprintf("Kueue has %d Workloads", jobs), p.Step, func() bool { return len(p.InQueue()) == jobs })
+	kubetest.Happens(t, fmt.Sprintf("Kueue has %d Workloads", jobs), p.Step,
+		func() bool { return len(p.InQueue()) == jobs })
 	if len(p.Started) > 0 {
 		t.Fatalf("%v have started, and the queue is shut", p.Started)
 	}
@@ -86,8 +87,10 @@ func (k *kueueSteer) queued(t *testing.T, p *Player, jobs int) {
 // ranks starts steer as rank.yaml does, and waits until all Workloads that wait have ranks.
 func (k *kueueSteer) ranks(t *testing.T, p *Player, more ...string) *steering {
 	t.Helper()
-	r := k.run(t, k.Kubeconfig("rank", k.Token("steer-rank"), ""), manifestArgs(t, "rank", "steer-rank"), append([]string{"--namespace", p.Namespace, "--every", "1s"}, more...)...)
-	kubetest.Happens(t, "all Workloads that wait have ranks", func() { p.Step(); runs(r) }, func() bool { return len(unranked(p)) == 0 })
+	r := k.run(t, k.Kubeconfig("rank", k.Token("steer-rank"), ""), manifestArgs(t, "rank", "steer-rank"),
+		append([]string{"--namespace", p.Namespace, "--every", "1s"}, more...)...)
+	kubetest.Happens(t, "all Workloads that wait have ranks", func() { p.Step(); runs(r) },
+		func() bool { return len(unranked(p)) == 0 })
 	return r
 }
 
@@ -105,7 +108,8 @@ func runs(r *steering) {
 func unranked(p *Player) (names []string) {
 	for name, w := range p.InQueue() {
 		var r struct{ Wrote int32 }
-		if err := json.Unmarshal([]byte(w.Metadata.Annotations["clustergym/rank"]), &r); !w.Holds("QuotaReserved") && (err != nil || r.Wrote != w.Spec.Priority) {
+		if err := json.Unmarshal([]byte(w.Metadata.Annotations["clustergym/rank"]), &r); !w.Holds("QuotaReserved") &&
+			(err != nil || r.Wrote != w.Spec.Priority) {
 			names = append(names, name)
 		}
 	}
@@ -149,8 +153,8 @@ func (k *kueueSteer) rank(t *testing.T) {
 	inOrder(t, k.ranked(t, "rank"), "short", "long")
 }
 
-// bestEffort uses a queue as Kueue makes it by default, in which one Workload may overtake another: Kueue looks only once a second at those
-// that it has tried in vain.
+// bestEffort uses a queue as Kueue makes it by default, in which one Workload may overtake another: Kueue looks only
+// once a second at those that it has tried in vain.
 func (k *kueueSteer) bestEffort(t *testing.T) {
 	k.kueue.SetQueue(kubetest.Tree{"queueingStrategy": "BestEffortFIFO"})
 	defer k.kueue.SetQueue(kubetest.Tree{"queueingStrategy": "StrictFIFO"})
@@ -206,7 +210,8 @@ func (k *kueueSteer) killed(t *testing.T) {
 	before[lastOne] = 0
 	for name, w := range p.InQueue() {
 		if !w.Holds("QuotaReserved") && (w.Spec.Priority != before[name] || w.Metadata.Annotations["clustergym/rank"] != "") {
-			t.Errorf("%s waits with priority %d after release-all, %d before, %v", name, w.Spec.Priority, before[name], w.Metadata.Annotations)
+			t.Errorf("%s waits with priority %d after release-all, %d before, %v", name, w.Spec.Priority, before[name],
+				w.Metadata.Annotations)
 		}
 	}
 	play(t, p)
@@ -214,7 +219,8 @@ func (k *kueueSteer) killed(t *testing.T) {
 
 func (k *kueueSteer) releaseAll(t *testing.T, p *Player, mode string) {
 	t.Helper()
-	x := k.run(t, k.Kubeconfig(mode, k.Token("steer-"+mode), ""), []string{"steer", "release-all", "--cluster", "kubernetes", "--namespace", p.Namespace})
+	x := k.run(t, k.Kubeconfig(mode, k.Token("steer-"+mode), ""),
+		[]string{"steer", "release-all", "--cluster", "kubernetes", "--namespace", p.Namespace})
 	if code := x.end(nil); code != cli.ExitDone {
 		t.Errorf("release-all: exit code %d: %s", code, x.says())
 	}
@@ -225,10 +231,13 @@ func (k *kueueSteer) classes(t *testing.T) {
 	p := k.kueue.Queues(t, "classes")
 	k.shut()
 	for name, value := range map[string]int{"team": 100, "urgent": 300} {
-		k.Must("POST", KueueAPI+"/workloadpriorityclasses", kubetest.Tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": kubetest.Tree{"name": name}, "value": value}, nil)
+		k.Must("POST", KueueAPI+"/workloadpriorityclasses",
+			kubetest.Tree{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass",
+				"metadata": kubetest.Tree{"name": name}, "value": value}, nil)
 	}
 	class := func(job, name string) {
-		k.Must("PATCH", kubetest.Batch+"/namespaces/"+p.Namespace+"/jobs/"+job, kubetest.Tree{"metadata": kubetest.Tree{"labels": kubetest.Tree{"kueue.x-k8s.io/priority-class": name}}}, nil)
+		k.Must("PATCH", kubetest.Batch+"/namespaces/"+p.Namespace+"/jobs/"+job,
+			kubetest.Tree{"metadata": kubetest.Tree{"labels": kubetest.Tree{"kueue.x-k8s.io/priority-class": name}}}, nil)
 	}
 	for _, name := range []string{"long-0", "short-1", "none-2"} {
 		p.Submit(name, 8, 1, map[bool]time.Duration{true: 10 * time.Hour, false: time.Minute}[name == "long-0"], Queued)
@@ -243,7 +252,8 @@ func (k *kueueSteer) classes(t *testing.T) {
 		return 0 < x["none-2"] && x["none-2"] < low && low < x["long-0"] && x["long-0"] < x["short-1"]
 	}
 	r := k.ranks(t, p, "--lease", "30m", "--lease-file", filepath.Join(t.TempDir(), "lease")) // the guard waits
-	kubetest.Happens(t, "ranks are above the class, in the policy's order", p.Step, func() bool { return above(priorities(p), 100) })
+	kubetest.Happens(t, "ranks are above the class, in the policy's order", p.Step,
+		func() bool { return above(priorities(p), 100) })
 	_ = r.end(syscall.SIGKILL)
 	ranked := priorities(p)
 
@@ -254,18 +264,23 @@ func (k *kueueSteer) classes(t *testing.T) {
 		return maps.Equal(priorities(p), map[string]int32{"long-0": 100, "short-1": 100, "none-2": ranked["none-2"]})
 	})
 	// A Job that changes its pods gets all of its Workload anew.
-	k.Must("PATCH", kubetest.Batch+"/namespaces/"+p.Namespace+"/jobs/none-2", kubetest.Tree{"spec": kubetest.Tree{"template": kubetest.Tree{"spec": kubetest.Tree{"tolerations": []kubetest.Tree{{"key": "batch", "operator": "Exists"}}}}}}, nil)
-	kubetest.Happens(t, "Kueue has written the whole Workload anew", p.Step, func() bool { return priorities(p)["none-2"] == 0 })
+	k.Must("PATCH", kubetest.Batch+"/namespaces/"+p.Namespace+"/jobs/none-2",
+		kubetest.Tree{
+			"spec": kubetest.Tree{"template": kubetest.Tree{
+				"spec": kubetest.Tree{"tolerations": []kubetest.Tree{{"key": "batch", "operator": "Exists"}}}}}}, nil)
+	kubetest.Happens(t, "Kueue has written the whole Workload anew", p.Step,
+		func() bool { return priorities(p)["none-2"] == 0 })
 	r = k.ranks(t, p)
 
 	// Changes of a class, and of a Job's class.
 	k.Must("PATCH", KueueAPI+"/workloadpriorityclasses/team", kubetest.Tree{"value": 200}, nil)
 	kubetest.Happens(t, "ranks are above the class's new value", p.Step, func() bool { return above(priorities(p), 200) })
 	class("long-0", "urgent")
-	kubetest.Happens(t, "the Job of a higher class is before the others, which stay below that class", p.Step, func() bool {
-		x := priorities(p)
-		return x["long-0"] > 300 && x["short-1"] > 200 && x["short-1"] < 300 && x["none-2"] > 0 && x["none-2"] < 200
-	})
+	kubetest.Happens(t, "the Job of a higher class is before the others, which stay below that class", p.Step,
+		func() bool {
+			x := priorities(p)
+			return x["long-0"] > 300 && x["short-1"] > 200 && x["short-1"] < 300 && x["none-2"] > 0 && x["none-2"] < 200
+		})
 	_ = r.end(syscall.SIGTERM)
 	k.releaseAll(t, p, "rank")
 	if got, want := priorities(p), (map[string]int32{"long-0": 300, "short-1": 200, "none-2": 0}); !maps.Equal(got, want) {
@@ -279,8 +294,10 @@ func (k *kueueSteer) preempting(t *testing.T) {
 	p := k.kueue.Queues(t, "preempting")
 	k.kueue.SetQueue(kubetest.Tree{"preemption": kubetest.Tree{"withinClusterQueue": "LowerPriority"}})
 	defer k.kueue.SetQueue(kubetest.Tree{"preemption": kubetest.Tree{"withinClusterQueue": "Never"}})
-	r := k.run(t, k.Kubeconfig("rank", k.Token("steer-rank"), ""), manifestArgs(t, "rank", "steer-rank"), "--namespace", p.Namespace, "--cycles", "1")
-	if code := r.end(nil); code != cli.ExitFailed || !strings.Contains(r.says(), "ClusterQueue all stops running Workloads for waiting ones of higher priority") {
+	r := k.run(t, k.Kubeconfig("rank", k.Token("steer-rank"), ""), manifestArgs(t, "rank", "steer-rank"), "--namespace",
+		p.Namespace, "--cycles", "1")
+	if code := r.end(nil); code != cli.ExitFailed ||
+		!strings.Contains(r.says(), "ClusterQueue all stops running Workloads for waiting ones of higher priority") {
 		t.Errorf("exit code %d: %s", code, r.says())
 	}
 }
@@ -303,7 +320,8 @@ func (k *kueueSteer) gate(t *testing.T) {
 	cfg := k.Kubeconfig("gate", k.Token("steer-gate"), "")
 	k.guarded(t, cfg, p.Namespace, "--lease", "5m")
 	r := k.gating(t, cfg, p.Namespace, "--lease", "5m")
-	kubetest.Happens(t, "the policy has started four, and holds the rest", p.Step, func() bool { return len(inactive(p)) == 56 })
+	kubetest.Happens(t, "the policy has started four, and holds the rest", p.Step,
+		func() bool { return len(inactive(p)) == 56 })
 	k.open()
 	for range 3 {
 		kubetest.Happens(t, "four jobs run", p.Step, p.Full)

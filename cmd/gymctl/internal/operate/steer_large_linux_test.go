@@ -13,7 +13,8 @@ import (
 	"clustergym/cmd/gymctl/internal/clitest"
 )
 
-// recordedSlurm makes commands that print what a Slurm 22.05 has printed, with n jobs more that wait, and returns their folder.
+// recordedSlurm makes commands that print what a Slurm 22.05 has printed, with n jobs more that wait, and returns their
+// folder.
 func recordedSlurm(tb testing.TB, n int) string {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -34,8 +35,11 @@ func recordedSlurm(tb testing.TB, n int) string {
 		}
 		for i := range n {
 			gpus := fmt.Sprint(1 << (i % 5))
-			all.WriteString(",\n" + strings.NewReplacer(`"job_id": 52`, fmt.Sprintf(`"job_id": %d`, 1000+i), `"typed2"`, fmt.Sprintf(`"train %d"`, i%500), ":a100:12", ":a100:"+gpus,
-				"gpu=12", "gpu="+gpus, ":a100=12", ":a100="+gpus, `"time_limit": 60`, fmt.Sprintf(`"time_limit": %d`, 10+i*7919%1440), `"ann"`, fmt.Sprintf(`"user%d"`, i%50)).Replace(strings.TrimSuffix(l, ",")))
+			all.WriteString(",\n" + strings.NewReplacer(`"job_id": 52`, fmt.Sprintf(`"job_id": %d`, 1000+i), `"typed2"`,
+				fmt.Sprintf(`"train %d"`, i%500), ":a100:12", ":a100:"+gpus,
+				"gpu=12", "gpu="+gpus, ":a100=12", ":a100="+gpus, `"time_limit": 60`,
+				fmt.Sprintf(`"time_limit": %d`, 10+i*7919%1440), `"ann"`,
+				fmt.Sprintf(`"user%d"`, i%50)).Replace(strings.TrimSuffix(l, ",")))
 		}
 	}
 	all.WriteString("\n" + lines[len(lines)-1] + "\n")
@@ -44,8 +48,10 @@ func recordedSlurm(tb testing.TB, n int) string {
 		tb.Fatal(err)
 	}
 	for name, script := range map[string]string{
-		"squeue": "exec cat " + queue, "sinfo": "exec cat " + from + "/sinfo.json", "sprio": "exec cat " + from + "/sprio.txt", "id": "echo slurm",
-		"scontrol": `if [ $# = 0 ]; then exec sed -n 's/^clustergym-line-/invalid keyword: &/p' >&2; fi; exec cat ` + from + "/config.txt",
+		"squeue": "exec cat " + queue, "sinfo": "exec cat " + from + "/sinfo.json",
+		"sprio": "exec cat " + from + "/sprio.txt", "id": "echo slurm",
+		"scontrol": `if [ $# = 0 ]; then exec sed -n 's/^clustergym-line-/invalid keyword: &/p' >&2; fi; exec cat ` + from +
+			"/config.txt",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // must run
 			tb.Fatal(err)
@@ -54,8 +60,8 @@ func recordedSlurm(tb testing.TB, n int) string {
 	return dir
 }
 
-// mostMemory watches a process until it ends, and then returns the most bytes of memory that it has held. (What wait4 says of a child is at
-// least what its parent held when it was started.)
+// mostMemory watches a process until it ends, and then returns the most bytes of memory that it has held. (What wait4
+// says of a child is at least what its parent held when it was started.)
 func mostMemory(pid int) <-chan float64 {
 	result := make(chan float64, 1)
 	go func() {
@@ -77,10 +83,10 @@ func mostMemory(pid int) <-chan float64 {
 	return result
 }
 
-// BenchmarkSteerTenThousand is gymctl steer, as a process, over a recorded queue with 10,000 jobs more that wait. It reports a look
-// (cycle-s) and what of it went to reading the cluster, the policy, and writing (read-s, think-s, write-s); the processor time of
-// the agent for each look, without what it takes to start (cpu-s); and the most memory that it held (rss-MB). Checkpoints are
-// trained for a moment: what they have learned does not change what they cost.
+// BenchmarkSteerTenThousand is gymctl steer, as a process, over a recorded queue with 10,000 jobs more that wait. It
+// reports a look (cycle-s) and what of it went to reading the cluster, the policy, and writing (read-s, think-s,
+// write-s); the processor time of the agent for each look, without what it takes to start (cpu-s); and the most memory
+// that it held (rss-MB). Checkpoints are trained for a moment: what they have learned does not change what they cost.
 func BenchmarkSteerTenThousand(b *testing.B) {
 	self, err := os.Executable()
 	if err != nil {
@@ -90,24 +96,30 @@ func BenchmarkSteerTenThousand(b *testing.B) {
 	runs := b.TempDir()
 	program := func(args ...string) *exec.Cmd {
 		c := exec.Command(self, args...) //nolint:gosec // this program
-		c.Env, c.Dir = append(os.Environ(), clitest.AsProgram+"=1", "PATH="+dir+":/usr/bin:/bin", "RUNTIME_DIRECTORY="+runs), runs
+		c.Env, c.Dir = append(os.Environ(), clitest.AsProgram+"=1", "PATH="+dir+":/usr/bin:/bin",
+			"RUNTIME_DIRECTORY="+runs), runs
 		return c
 	}
-	for run, preset := range map[string]string{"jobselect": "quickstart", "gpupick": "gpupick-ppo", "queuerank": "queuerank-ppo"} {
+	for run, preset := range map[string]string{"jobselect": "quickstart", "gpupick": "gpupick-ppo",
+		"queuerank": "queuerank-ppo"} {
 		args := append(strings.Fields("train -c "+preset+" --cluster 4x8 --run-dir "+run), clitest.Brief...)
-		if out, err := program(append(args, "--set", "train.imitate=", "--set", "eval.windows=2", "--set", "train.group=2")...).CombinedOutput(); err != nil {
+		if out,
+			err := program(append(args, "--set", "train.imitate=", "--set", "eval.windows=2", "--set",
+			"train.group=2")...).CombinedOutput(); err != nil {
 			b.Fatalf("%v: %s", err, out[max(0, len(out)-1000):])
 		}
 	}
 	for _, x := range []struct{ mode, policy string }{
-		{"shadow", "sjf+skip"}, {"rank", "sjf+skip"}, {"gate", "sjf+skip"}, {"rank", "sjf@slots"}, {"rank", "rollout:sjf+skip"}, {"gate", "rollout:sjf+skip"},
+		{"shadow", "sjf+skip"}, {"rank", "sjf+skip"}, {"gate", "sjf+skip"}, {"rank", "sjf@slots"},
+		{"rank", "rollout:sjf+skip"}, {"gate", "rollout:sjf+skip"},
 		{"rank", "jobselect"}, {"gate", "jobselect"}, {"gate", "gpupick"}, {"rank", "queuerank"}, {"gate", "queuerank"},
 	} {
 		b.Run(x.mode+"/"+x.policy, func(b *testing.B) {
 			const looks = 4
 			run := func(n int) (cpu, rss float64, spent [4]float64) {
 				log := filepath.Join(b.TempDir(), "log")
-				args := []string{"steer", "--cluster", "slurm", "--policy", x.policy, "--estimates", "trace", "--mode", x.mode, "--every", "1s", "--cycles", fmt.Sprint(n), "--log", log, "--max-writes-per-minute", "0"}
+				args := []string{"steer", "--cluster", "slurm", "--policy", x.policy, "--estimates", "trace", "--mode", x.mode,
+					"--every", "1s", "--cycles", fmt.Sprint(n), "--log", log, "--max-writes-per-minute", "0"}
 				switch x.mode {
 				case "rank":
 					args = append(args, "--max-writes", "0")

@@ -34,20 +34,23 @@ func (g *SteerFlags) lead(c *cobra.Command, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	cfg.Token = fmt.Sprintf("process %d on %s, mode %s, since %s", os.Getpid(), host, cfg.Mode, a.Now().UTC().Format(time.RFC3339Nano))
+	cfg.Token = fmt.Sprintf("process %d on %s, mode %s, since %s", os.Getpid(), host, cfg.Mode,
+		a.Now().UTC().Format(time.RFC3339Nano))
 	cfg.Lease = &steer.Lease{Term: g.lease, Now: a.Now}
 	if g.leaseObject != "" {
 		return g.shared(c.Context(), a)
 	}
 	if g.leaseFile == "" && g.Kind == KubeCluster && inPod() { // of rank; files and guard would end with the container
-		cfg.Lease, cfg.Unleased = nil, "in a pod nothing takes the ranks back if steer is killed, and a second program that ranks goes unnoticed; want --lease-object"
+		cfg.Lease, cfg.Unleased = nil,
+			"in a pod nothing takes the ranks back if steer is killed, and a second program that ranks goes unnoticed; want --lease-object"
 		return nil
 	}
 	if g.leaseFile == "" {
 		dir, err := g.LeaseFolder()
 		switch {
 		case err != nil && cfg.Mode == steer.Rank:
-			cfg.Lease, cfg.Unleased = nil, err.Error()+": nothing takes the ranks back if steer is killed, and a second program that ranks goes unnoticed"
+			cfg.Lease, cfg.Unleased = nil,
+				err.Error()+": nothing takes the ranks back if steer is killed, and a second program that ranks goes unnoticed"
 			return nil
 		case err != nil:
 			return fault.Mistakef("%w", err)
@@ -64,9 +67,9 @@ func (g *SteerFlags) lead(c *cobra.Command, a *cli.App) error {
 	return nil
 }
 
-// LeaseFolder returns the folder for a lease that everybody finds under the same name: where services and users have the files of programs
-// that run, else that of the log, else the user's own. Folders that take files of others are passed over, because a file in the place of the lease keeps
-// steer from starting.
+// LeaseFolder returns the folder for a lease that everybody finds under the same name: where services and users have
+// the files of programs that run, else that of the log, else the user's own. Folders that take files of others are
+// passed over, because a file in the place of the lease keeps steer from starting.
 func (g *SteerFlags) LeaseFolder() (string, error) {
 	service, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":")
 	list := []string{service, os.Getenv("XDG_RUNTIME_DIR")}
@@ -130,8 +133,8 @@ func (g *SteerFlags) LeaseName() string {
 // Guarded starts a guard, and returns what says that it is alive; tests replace it.
 var Guarded = (*SteerFlags).guard
 
-// guard starts the guard in a process group of its own, so that it outlives what ends this process. It holds neither output of this process,
-// because a reader of a pipe would wait for its end: what it says goes into a file.
+// guard starts the guard in a process group of its own, so that it outlives what ends this process. It holds neither
+// output of this process, because a reader of a pipe would wait for its end: what it says goes into a file.
 func (g *SteerFlags) guard(c *cobra.Command) (alive func() error, err error) {
 	list := []string{"steer", "guard", "--lease", g.lease.String(), "--lease-file", g.leaseFile}
 	if g.loop.Mode == steer.Rank {
@@ -176,7 +179,8 @@ func (g *SteerFlags) guard(c *cobra.Command) (alive func() error, err error) {
 	}, nil
 }
 
-const leaseObjectHelp = "in Kubernetes: the lease, `NAMESPACE/NAME` of a Lease object; a gymctl steer guard of its own watches it, by NAME-guard"
+const leaseObjectHelp = "in Kubernetes: the lease, `NAMESPACE/NAME` of a Lease object; a gymctl steer guard of its " +
+	"own watches it, by NAME-guard"
 
 // leases opens two leases: steer renews the first, and its guard renews the second to show that it is alive.
 func (k *ClusterFlags) leases(object string) (lease, guard *kube.Lease, err error) {
@@ -206,7 +210,8 @@ func (g *SteerFlags) shared(ctx context.Context, a *cli.App) error {
 		case errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("no gymctl steer guard has been seen that watches the lease %s", g.leaseObject)
 		case err == nil && age > 2*g.lease:
-			return fmt.Errorf("the gymctl steer guard that watches the lease %s was last seen %v ago", g.leaseObject, age.Round(time.Second))
+			return fmt.Errorf("the gymctl steer guard that watches the lease %s was last seen %v ago", g.leaseObject,
+				age.Round(time.Second))
 		}
 		return err
 	}
@@ -226,7 +231,8 @@ func (g *SteerFlags) shared(ctx context.Context, a *cli.App) error {
 		switch {
 		case err == nil:
 			return nil
-		case unwatched != nil && (a.Now().Sub(begun) > 2*g.lease || errors.Is(err, live.ErrDenied) || errors.Is(err, live.ErrUnsupported)):
+		case unwatched != nil && (a.Now().Sub(begun) > 2*g.lease || errors.Is(err, live.ErrDenied) ||
+			errors.Is(err, live.ErrUnsupported)):
 			return err
 		case unwatched == nil && !errors.Is(err, steer.ErrLease):
 			return err

@@ -70,8 +70,8 @@ func highest(t *testing.T, slurm string) (n int) {
 	return n
 }
 
-// If a rank is killed, its guard takes the ranks back, writes that to a file of its own, and keeps no output of steer open. Until then a
-// second rank is refused with a sentence that names the first.
+// If a rank is killed, its guard takes the ranks back, writes that to a file of its own, and keeps no output of steer
+// open. Until then a second rank is refused with a sentence that names the first.
 func TestAKilledRankLeavesNoRanks(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -79,7 +79,9 @@ func TestAKilledRankLeavesNoRanks(t *testing.T) {
 	}
 	slurm, dir := rankedSlurm(t), t.TempDir()
 	lease := filepath.Join(dir, "gymctl-steer-slurm.lease")
-	args := append([]string{self}, strings.Fields("steer --cluster slurm --policy sjf+skip --estimates trace --mode rank --every 1s --max-age 1000000h --lease 3s")...)
+	args := append([]string{self},
+		strings.Fields(
+			"steer --cluster slurm --policy sjf+skip --estimates trace --mode rank --every 1s --max-age 1000000h --lease 3s")...)
 	env := []string{clitest.AsProgram + "=1", "PATH=" + slurm + ":/usr/bin:/bin"}
 	p := startSteering(t, dir, args, env)
 	p.lease = lease
@@ -90,7 +92,8 @@ func TestAKilledRankLeavesNoRanks(t *testing.T) {
 	second := exec.Command(args[0], args[1:]...) //nolint:gosec // this program
 	second.Env = append(append(os.Environ(), "RUNTIME_DIRECTORY="+dir), env...)
 	said, err := second.CombinedOutput()
-	if err == nil || strings.Count(string(said), "\n") != 1 || !strings.Contains(string(said), "by another program (process ") || !strings.Contains(string(said), "mode rank") {
+	if err == nil || strings.Count(string(said), "\n") != 1 ||
+		!strings.Contains(string(said), "by another program (process ") || !strings.Contains(string(said), "mode rank") {
 		t.Errorf("a second rank: %v, %s", err, said)
 	}
 	if code := p.end(syscall.SIGKILL); code == cli.ExitDone {
@@ -98,7 +101,8 @@ func TestAKilledRankLeavesNoRanks(t *testing.T) {
 	}
 	clitest.Eventually(t, "the guard takes ranks back", func() bool { return highest(t, slurm) == 0 })
 	p.unguarded()
-	if text := clitest.Read(t, lease+".log"); !strings.Contains(text, "ranks are taken back") || !strings.Contains(text, "nothing is held back") {
+	if text := clitest.Read(t, lease+".log"); !strings.Contains(text, "ranks are taken back") ||
+		!strings.Contains(text, "nothing is held back") {
 		t.Errorf("the guard says %q", text)
 	}
 	if text := p.says(); strings.Contains(text, "taken back") {
@@ -175,8 +179,10 @@ func TestWhereALeaseLives(t *testing.T) {
 	names := map[string]bool{}
 	for _, g := range []operate.SteerFlags{
 		{ClusterFlags: operate.ClusterFlags{Kind: operate.SlurmCluster}},
-		{ClusterFlags: operate.ClusterFlags{Kind: operate.SlurmCluster, Slurm: operate.SlurmSteerFlags{SlurmAccess: options.SlurmAccess{Ssh: "a"}}}},
-		{ClusterFlags: operate.ClusterFlags{Kind: operate.SlurmCluster, Slurm: operate.SlurmSteerFlags{SlurmAccess: options.SlurmAccess{Conf: "a"}}}},
+		{ClusterFlags: operate.ClusterFlags{Kind: operate.SlurmCluster,
+			Slurm: operate.SlurmSteerFlags{SlurmAccess: options.SlurmAccess{Ssh: "a"}}}},
+		{ClusterFlags: operate.ClusterFlags{Kind: operate.SlurmCluster,
+			Slurm: operate.SlurmSteerFlags{SlurmAccess: options.SlurmAccess{Conf: "a"}}}},
 		{ClusterFlags: operate.ClusterFlags{Kind: operate.KubeCluster}},
 		{ClusterFlags: operate.ClusterFlags{Kind: operate.KubeCluster, Kube: options.KubeFlags{Context: "a"}}},
 		{ClusterFlags: operate.ClusterFlags{Kind: operate.KubeCluster, Kube: options.KubeFlags{Namespaces: []string{"a"}}}},

@@ -21,7 +21,8 @@ func TestMetricsBeyondThisMachineWantAToken(t *testing.T) {
 	dir := t.TempDir()
 	const look = "0123456789abcdef-read"
 	tokens, none := filepath.Join(dir, "tokens"), filepath.Join(dir, "none")
-	for name, text := range map[string]string{tokens: "read " + look + "\nenv 0123456789abcdef-play\n", none: "env 0123456789abcdef-play\n"} {
+	for name, text := range map[string]string{tokens: "read " + look + "\nenv 0123456789abcdef-play\n",
+		none: "env 0123456789abcdef-play\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -45,11 +46,13 @@ func TestMetricsBeyondThisMachineWantAToken(t *testing.T) {
 	addr := l.Addr().String()
 	_ = l.Close() // steer takes it
 	_, port, _ := net.SplitHostPort(addr)
-	for listen, token := range map[string]string{"--metrics :" + port: "", "--metrics 0.0.0.0:" + port + " --metrics-token-file " + tokens: look} {
+	for listen, token := range map[string]string{"--metrics :" + port: "",
+		"--metrics 0.0.0.0:" + port + " --metrics-token-file " + tokens: look} {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan int, 1)
 		go func() {
-			ended <- clitest.Execute(ctx, strings.Fields("steer --cluster slurm --policy sjf+skip --cycles 0 --every 1s "+listen), io.Discard, io.Discard)
+			ended <- clitest.Execute(ctx,
+				strings.Fields("steer --cluster slurm --policy sjf+skip --cycles 0 --every 1s "+listen), io.Discard, io.Discard)
 		}()
 		ask := func(token string) (code int, text string) {
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", http.NoBody)
@@ -75,7 +78,8 @@ func TestMetricsBeyondThisMachineWantAToken(t *testing.T) {
 			}
 		}
 		for _, wrong := range []string{"", "0123456789abcdef-play", "guessed"} {
-			if code, text := ask(wrong); token != "" && (code != http.StatusUnauthorized || strings.Contains(text, "clustergym_steer_")) {
+			if code, text := ask(wrong); token != "" &&
+				(code != http.StatusUnauthorized || strings.Contains(text, "clustergym_steer_")) {
 				t.Errorf("%s with %q: %d %s", listen, wrong, code, text)
 			}
 		}

@@ -26,8 +26,8 @@ type steering struct {
 	ended            chan struct{}
 }
 
-// startSteering starts a command line with further variables. Its files are in dir; what keeps a log is told where. At the end of the test it
-// and its guards are killed, and it is shown what it said if the test has failed.
+// startSteering starts a command line with further variables. Its files are in dir; what keeps a log is told where. At
+// the end of the test it and its guards are killed, and it is shown what it said if the test has failed.
 func startSteering(t *testing.T, dir string, args, env []string) *steering {
 	t.Helper()
 	p := &steering{t: t, said: filepath.Join(dir, "said"), log: filepath.Join(dir, "log"), ended: make(chan struct{})}
@@ -170,15 +170,16 @@ func (p *steering) looks(n int) {
 	})
 }
 
-// sent returns the nodes that steer has named for each job when it started it, "" where it named none, and what it has noted. A start whose
-// answer was lost when the cluster went counts, because the cluster may have carried it out.
+// sent returns the nodes that steer has named for each job when it started it, "" where it named none, and what it has
+// noted. A start whose answer was lost when the cluster went counts, because the cluster may have carried it out.
 func (p *steering) sent() (starts map[string][]string, notes string) {
 	p.t.Helper()
 	starts = map[string][]string{}
 	for _, l := range p.lines() {
 		notes += l.Note + "\n"
 		for _, w := range l.Writes {
-			if x, ok := strings.CutPrefix(w.Action, "start "); ok && (w.Error == "" || strings.Contains(w.Error, live.ErrUnreachable.Error())) {
+			if x, ok := strings.CutPrefix(w.Action, "start "); ok &&
+				(w.Error == "" || strings.Contains(w.Error, live.ErrUnreachable.Error())) {
 				id, nodes, _ := strings.Cut(x, " on ")
 				starts[id] = append(starts[id], nodes)
 			}

@@ -68,7 +68,8 @@ time; all comparisons are of the jobs of the second half. The policy is that of 
 	f := c.Flags()
 	g.choiceFlags(c, "that is asked and replayed (default that of the log)",
 		"; what the log tells goes before the default")
-	f.StringVar(&g.past.File, "history", "", "`FILE` of what the cluster had done before the log (default that of the log)")
+	f.StringVar(&g.past.File, "history", "",
+		"`FILE` of what the cluster had done before the log (default that of the log)")
 	f.IntVar(&asks, "asks", 5000, "ask the policy again at `N` real starts at most, evenly spread")
 	f.StringVar(&html, "html", "", "write a page with plots to `FILE`, for any browser and without a network")
 	cli.Least(c, 1, "asks")
@@ -109,7 +110,10 @@ func (g *SteerFlags) reported(c *cobra.Command, l *report.Log) (*report.Options,
 	opt := &report.Options{Estimates: g.estimates, Limit: g.limit}
 	if g.past.File != "" && !given("history") {
 		if _, err := os.Stat(g.past.File); err != nil {
-			opt.Notes = append(opt.Notes, fmt.Sprintf("steer knew the history %s, which is not there any more: predictors know only what ended in the log; want --history FILE", g.past.File))
+			opt.Notes = append(opt.Notes,
+				fmt.Sprintf(
+					"steer knew the history %s, which is not there any more: predictors know only what ended in the log; want "+
+						"--history FILE", g.past.File))
 			g.past.File = ""
 		}
 	}

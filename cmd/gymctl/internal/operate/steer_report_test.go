@@ -12,7 +12,8 @@ import (
 	"clustergym/ops/steer"
 )
 
-// writeSteerLog writes the log of a cluster of n nodes with eight GPUs, on which 40 jobs of eight GPUs run in order of arrival.
+// writeSteerLog writes the log of a cluster of n nodes with eight GPUs, on which 40 jobs of eight GPUs run in order of
+// arrival.
 func writeSteerLog(t *testing.T, file, policy string, nodes int) {
 	t.Helper()
 	zero := time.Date(2026, time.January, 5, 8, 0, 0, 0, time.UTC)
@@ -30,7 +31,8 @@ func writeSteerLog(t *testing.T, file, policy string, nodes int) {
 		node, come, work := i%nodes, 3*i+1, 4+i%5
 		start := max(come, free[node])
 		free[node] = start + work
-		j := steer.JobLine{ID: fmt.Sprint(i), User: "u", GPUs: 8, Limit: 900, Submit: zero.Add(time.Duration(come)*time.Minute - 30*time.Second)}
+		j := steer.JobLine{ID: fmt.Sprint(i), User: "u", GPUs: 8, Limit: 900,
+			Submit: zero.Add(time.Duration(come)*time.Minute - 30*time.Second)}
 		put := func(minute int, list func(x *steer.Line) *[]steer.JobLine) {
 			if minute < len(lines) {
 				to := list(&lines[minute])
@@ -60,10 +62,12 @@ func writeSteerLog(t *testing.T, file, policy string, nodes int) {
 func TestSteerReport(t *testing.T) {
 	clitest.OneGoroutine(t)
 	clitest.InYard(t)
-	clitest.Must(t, append(strings.Fields("train --trace jobs.csv --cluster 2x8 --set env.window=16 --set env.warm=4 --set train.group=2 --set eval.windows=2 --run-dir run"), clitest.Brief...)...)
+	clitest.Must(t,
+		append(strings.Fields("train --trace jobs.csv --cluster 2x8 --set env.window=16 --set env.warm=4 --set train.group=2 --set eval.windows=2 --run-dir run"), clitest.Brief...)...)
 	writeSteerLog(t, "log", "sjf+skip", 2)
 	out := clitest.Must(t, strings.Fields("steer report log --html page.html")...)
-	for _, want := range []string{"Agreement at real starts", "model of the cluster", "policy", "is not to be believed", "gone.txt, which is not there any more"} {
+	for _, want := range []string{"Agreement at real starts", "model of the cluster", "policy", "is not to be believed",
+		"gone.txt, which is not there any more"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
@@ -73,7 +77,8 @@ func TestSteerReport(t *testing.T) {
 			t.Errorf("a table is %d columns wide", len([]rune(line)))
 		}
 	}
-	if page := clitest.Read(t, "page.html"); !strings.Contains(page, "Cumulative waits") || !strings.Contains(page, "default-src 'none'") {
+	if page := clitest.Read(t, "page.html"); !strings.Contains(page, "Cumulative waits") ||
+		!strings.Contains(page, "default-src 'none'") {
 		t.Error("the page lacks its charts, or asks for something outside")
 	}
 	var doc struct {
@@ -81,11 +86,13 @@ func TestSteerReport(t *testing.T) {
 		Incumbent string
 		Replays   []struct{ Role, Name string }
 	}
-	if err := json.Unmarshal([]byte(clitest.Must(t, strings.Fields("steer report log --policy run --json")...)), &doc); err != nil || doc.Policy == "" || doc.Incumbent == "" || len(doc.Replays) < 6 {
+	if err := json.Unmarshal([]byte(clitest.Must(t, strings.Fields("steer report log --policy run --json")...)),
+		&doc); err != nil || doc.Policy == "" || doc.Incumbent == "" || len(doc.Replays) < 6 {
 		t.Errorf("%+v, %v", doc, err)
 	}
 	writeSteerLog(t, "other", "runs/gone", 2)
-	if out := clitest.Must(t, strings.Fields("steer report other")...); !strings.Contains(out, "no policy is asked or replayed") {
+	if out := clitest.Must(t, strings.Fields("steer report other")...); !strings.Contains(out,
+		"no policy is asked or replayed") {
 		t.Error(out)
 	}
 	writeSteerLog(t, "three", "sjf+skip", 3)

@@ -66,7 +66,8 @@ func slurmSite(t *testing.T, o slurmtest.Options) *site {
 // submit submits n jobs of sleep, each with these arguments of sbatch.
 func (s *site) submit(n int, sleep float64, args string) (ids []string) {
 	s.t.Helper()
-	return strings.Fields(s.Sh(fmt.Sprintf("for i in $(seq %d); do sbatch --parsable -o /dev/null %s --wrap 'sleep %g'; done", n, args, sleep)))
+	return strings.Fields(
+		s.Sh(fmt.Sprintf("for i in $(seq %d); do sbatch --parsable -o /dev/null %s --wrap 'sleep %g'; done", n, args, sleep)))
 }
 
 // block submits a job that takes all GPUs of four nodes, and waits until it runs.
@@ -105,7 +106,8 @@ func (s *site) stranded() (list []string) {
 		if !strings.Contains(j, "JobState=PENDING") {
 			continue
 		}
-		if strings.Contains(j, "clustergym") || strings.Contains(j, " Priority=0 ") || strings.Contains(j, "Reason=JobHeld") || !strings.Contains(j, "ExcNodeList=(null)") {
+		if strings.Contains(j, "clustergym") || strings.Contains(j, " Priority=0 ") ||
+			strings.Contains(j, "Reason=JobHeld") || !strings.Contains(j, "ExcNodeList=(null)") {
 			list = append(list, j)
 		}
 	}
@@ -170,7 +172,8 @@ func (s *site) holds(n int) bool {
 	return held == n
 }
 
-// crash has the controller die, and come back when steer has said that nobody answers. It returns when steer has looked again.
+// crash has the controller die, and come back when steer has said that nobody answers. It returns when steer has looked
+// again.
 func (s *site) crash(p *steering, end func()) {
 	s.t.Helper()
 	missed := strings.Count(p.says(), "it is tried again")
@@ -192,7 +195,8 @@ func (s *site) crash(p *steering, end func()) {
 // queue is what Slurm tells of all jobs, but for what it changes itself while they wait.
 func (s *site) queue() string {
 	s.t.Helper()
-	return s.Sh(`scontrol show job | sed -E 's/(RunTime|LastSchedEval|AccrueTime|StartTime|EndTime|Scheduler|SchedNodeList|Reason|Priority)=[^ ]*//g; s/ *$//'; squeue -h -o '%i %t' | sort; sprio -h -o '%i %S' | sort`)
+	return s.Sh(
+		`scontrol show job | sed -E 's/(RunTime|LastSchedEval|AccrueTime|StartTime|EndTime|Scheduler|SchedNodeList|Reason|Priority)=[^ ]*//g; s/ *$//'; squeue -h -o '%i %t' | sort; sprio -h -o '%i %S' | sort`)
 }
 
 // differ returns the lines that are different.
@@ -201,7 +205,8 @@ func differ(before, after string) string {
 	var text strings.Builder
 	for i := range max(len(a), len(b)) {
 		if i >= len(a) || i >= len(b) || a[i] != b[i] {
-			fmt.Fprintf(&text, "%q\n%q\n", strings.Join(a[min(i, len(a)):min(i+1, len(a))], ""), strings.Join(b[min(i, len(b)):min(i+1, len(b))], ""))
+			fmt.Fprintf(&text, "%q\n%q\n", strings.Join(a[min(i, len(a)):min(i+1, len(a))], ""),
+				strings.Join(b[min(i, len(b)):min(i+1, len(b))], ""))
 		}
 	}
 	return text.String()
@@ -210,7 +215,8 @@ func differ(before, after string) string {
 // sixty submits sixty jobs of several kinds.
 func (s *site) sixty(sleep float64) (ids []string) {
 	s.t.Helper()
-	for i, args := range []string{"--gres=gpu:8 -t 40", "--gres=gpu:4 -t 30", "--gpus=1 -t 10", "--gres=gpu:2 -t 20", "-N 2 --gres=gpu:8 -t 50"} {
+	for i, args := range []string{"--gres=gpu:8 -t 40", "--gres=gpu:4 -t 30", "--gpus=1 -t 10", "--gres=gpu:2 -t 20",
+		"-N 2 --gres=gpu:8 -t 50"} {
 		n := 8
 		if i == 4 {
 			n = 4
@@ -253,17 +259,20 @@ func (s *site) mixed() (wide, short []string) {
 	return s.submit(6, 3, "-N 4 --gres=gpu:8 -t 60 -J wide"), s.submit(54, 1, "--gres=gpu:4 -t 50 -J short")
 }
 
-// mend does what an administrator would if Slurm has lost count of its GPUs: 22.05 may, after its controller was started again.
+// mend does what an administrator would if Slurm has lost count of its GPUs: 22.05 may, after its controller was
+// started again.
 func (s *site) mend(snap *live.Snapshot) {
 	s.t.Helper()
-	if i := slices.IndexFunc(snap.Nodes, func(n live.Node) bool { return strings.Contains(n.Why, "scontrol reconfigure") }); i >= 0 {
+	if i := slices.IndexFunc(snap.Nodes,
+		func(n live.Node) bool { return strings.Contains(n.Why, "scontrol reconfigure") }); i >= 0 {
 		s.t.Logf("node %s: %s", snap.Nodes[i].Name, snap.Nodes[i].Why)
 		s.Sh("scontrol reconfigure")
 		time.Sleep(5 * time.Second)
 	}
 }
 
-// waits lets the queue run, and returns how long jobs have waited in the mean since its GPUs became free, and when each began.
+// waits lets the queue run, and returns how long jobs have waited in the mean since its GPUs became free, and when each
+// began.
 func (s *site) waits(block string, ids []string) (mean time.Duration, starts map[string]time.Time) {
 	s.t.Helper()
 	s.Sh("scancel " + block)
@@ -283,8 +292,8 @@ func (s *site) waits(block string, ids []string) (mean time.Duration, starts map
 	return mean, starts
 }
 
-// reported reads a log as steer report does. The jobs that started while steer looked are there, but for those of a second that came and ended
-// between two looks of a slow machine; figures must be possible, and said.
+// reported reads a log as steer report does. The jobs that started while steer looked are there, but for those of a
+// second that came and ended between two looks of a slow machine; figures must be possible, and said.
 func (s *site) reported(log, mode string, started int) {
 	s.t.Helper()
 	page := log + ".html"
@@ -296,7 +305,8 @@ func (s *site) reported(log, mode string, started int) {
 		s.t.Fatalf("the report of a %s is\n%s", mode, out)
 	}
 	share := func(x *report.Share) bool { return x != nil && 0 <= x.N && x.N <= x.Of && x.Of <= a.Starts }
-	if a.Starts > started || a.Starts < started*9/10 || !share(&a.Looked) || !share(a.Again) || a.Again.Of == 0 || a.Again.N == 0 {
+	if a.Starts > started || a.Starts < started*9/10 || !share(&a.Looked) || !share(a.Again) || a.Again.Of == 0 ||
+		a.Again.N == 0 {
 		s.t.Errorf("%s: of %d starts the report has %+v\n%s", mode, started, a, out)
 	}
 	if c.N == 0 || c.Real < 0 || c.Model < 0 || c.Absolute > 3600 || r.Incumbent == "" || len(r.Rows) < 4 {
@@ -308,14 +318,16 @@ func (s *site) reported(log, mode string, started int) {
 		}
 	}
 	for _, says := range []string{"Agreement", "Replay of what arrived", "Calibration", r.Belief} {
-		if flat := strings.Join(strings.Fields(out), " "); says == "" || !strings.Contains(flat, strings.Join(strings.Fields(says), " ")) {
+		if flat := strings.Join(strings.Fields(out), " "); says == "" ||
+			!strings.Contains(flat, strings.Join(strings.Fields(says), " ")) {
 			s.t.Errorf("the report does not say %q:\n%s", says, out)
 		}
 	}
 	if html, err := os.ReadFile(page); err != nil || !strings.Contains(string(html), "</html>") || !strings.Contains(string(html), "sjf+skip") { //nolint:gosec // of a test
 		s.t.Errorf("the page has %d bytes: %v", len(html), err)
 	}
-	s.t.Logf("steer report of a %s: asked again, the policy makes %d of %d starts; model %s; %s", mode, a.Again.N, a.Again.Of, r.Incumbent, r.Belief)
+	s.t.Logf("steer report of a %s: asked again, the policy makes %d of %d starts; model %s; %s", mode, a.Again.N,
+		a.Again.Of, r.Incumbent, r.Belief)
 }
 
 // twin starts gymctl twin.
@@ -325,10 +337,13 @@ func (s *site) twin(args ...string) *steering {
 	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // of a test
 		s.t.Fatal(err)
 	}
-	return startSteering(s.t, dir, slices.Concat([]string{s.program, "twin", "--cluster", "slurm", "--slurm-conf", s.Conf}, args), []string{clitest.AsProgram + "=1"})
+	return startSteering(s.t, dir,
+		slices.Concat([]string{s.program, "twin", "--cluster", "slurm", "--slurm-conf", s.Conf}, args),
+		[]string{clitest.AsProgram + "=1"})
 }
 
-// forecast looks at what a twin with a what-if has forecast while a queue ran: a start with an interval for each job that waited.
+// forecast looks at what a twin with a what-if has forecast while a queue ran: a start with an interval for each job
+// that waited.
 func (s *site) forecast(p *steering, started int) {
 	s.t.Helper()
 	text, err := os.ReadFile(p.log)
@@ -351,7 +366,8 @@ func (s *site) forecast(p *steering, started int) {
 	}
 	drained := strings.Count(p.says(), "\nWhat if: drain g3\n")
 	if most < 50 || drained == 0 || strings.Count(p.says(), "GPU hours lost while jobs wait") < drained/2 {
-		s.t.Errorf("%d jobs at a time and %d in all have forecasts, and %d looks say what a drained node changes: %s", most, told, drained, p.says())
+		s.t.Errorf("%d jobs at a time and %d in all have forecasts, and %d looks say what a drained node changes: %s", most,
+			told, drained, p.says())
 	}
 	var c twin.Checked
 	clitest.Strict(s.t, clitest.Must(s.t, "twin", "check", p.log, "--json"), &c)
@@ -362,11 +378,13 @@ func (s *site) forecast(p *steering, started int) {
 		if x.Share < 0 || x.Share > 1 || x.Early+x.Late+x.Share < 0.99 {
 			s.t.Errorf("twin check: %+v", x)
 		}
-		s.t.Logf("twin: %.0f %% of %d starts of %d jobs fell into intervals of %d %%, %.0f %% came earlier", 100*x.Share, c.Forecasts, c.Jobs, x.Interval, 100*x.Early)
+		s.t.Logf("twin: %.0f %% of %d starts of %d jobs fell into intervals of %d %%, %.0f %% came earlier", 100*x.Share,
+			c.Forecasts, c.Jobs, x.Interval, 100*x.Early)
 	}
 }
 
-// Ranks bring the mean wait below that of first come, first served. They survive a crash of the controller, and steer takes them back.
+// Ranks bring the mean wait below that of first come, first served. They survive a crash of the controller, and steer
+// takes them back.
 func TestRealSteerRank(t *testing.T) {
 	t.Parallel()
 	skipClusters(t)
@@ -383,7 +401,8 @@ func TestRealSteerRank(t *testing.T) {
 			wide, short := s.mixed()
 			fifo, _ = s.waits(block, append(wide, short...))
 			shadow.looks(1)
-			late := slices.Concat(s.submit(3, 3, "-N 4 --gres=gpu:8 -t 60 -J wide"), s.submit(24, 1, "--gres=gpu:4 -t 50 -J short"))
+			late := slices.Concat(s.submit(3, 3, "-N 4 --gres=gpu:8 -t 60 -J wide"),
+				s.submit(24, 1, "--gres=gpu:4 -t 50 -J short"))
 			s.Eventually("the second queue is empty", func() bool { return len(s.look().Jobs) == 0 })
 			shadow.looks(2) // the last one is whole
 			for _, p := range []*steering{shadow, twin} {
@@ -437,13 +456,15 @@ func TestRealSteerRank(t *testing.T) {
 			s.clear()
 		})
 	})
-	t.Logf("mean wait: %v first come, first served, %v by rank", fifo.Round(100*time.Millisecond), ranked.Round(100*time.Millisecond))
+	t.Logf("mean wait: %v first come, first served, %v by rank", fifo.Round(100*time.Millisecond),
+		ranked.Round(100*time.Millisecond))
 	if ranked >= fifo {
 		t.Errorf("jobs wait for %v by rank, and for %v first come, first served", ranked, fifo)
 	}
 }
 
-// within reports whether all nodes of a list are among others. A job of one node runs on one of the nodes that steer has named.
+// within reports whether all nodes of a list are among others. A job of one node runs on one of the nodes that steer
+// has named.
 func within(list, others string) bool {
 	named := strings.Split(others, ",")
 	return !slices.ContainsFunc(strings.Split(list, ","), func(n string) bool { return !slices.Contains(named, n) })
@@ -486,13 +507,15 @@ func TestRealSteerGate(t *testing.T) {
 		if !slices.Contains(ids, j.ID) {
 			continue
 		}
-		got := strings.TrimSpace(s.Sh(`scontrol show hostnames "$(scontrol show job ` + j.ID + ` | grep -o ' NodeList=.*' | cut -d= -f2)" | paste -sd,`))
+		got := strings.TrimSpace(s.Sh(`scontrol show hostnames "$(scontrol show job ` + j.ID +
+			` | grep -o ' NodeList=.*' | cut -d= -f2)" | paste -sd,`))
 		switch starts := where[j.ID]; {
 		case len(starts) == 0:
 			t.Errorf("job %s has started, and steer has started it nowhere", j.ID)
 		case slices.ContainsFunc(starts, func(nodes string) bool { return within(got, nodes) }):
 			right++
-		case !slices.Contains(starts, "") || !strings.Contains(notes, j.ID+" "): // steer says when it leaves the nodes to the cluster
+		// steer says when it leaves the nodes to the cluster
+		case !slices.Contains(starts, "") || !strings.Contains(notes, j.ID+" "):
 			t.Errorf("job %s has run on %s, and was to on %q", j.ID, got, starts)
 		}
 	}
@@ -530,9 +553,9 @@ type moment struct {
 	env  []string
 }
 
-// killer stands in for scontrol and squeue, and kills the agent that calls it at a moment: at call number SQUEUE of squeue, or at the first
-// scontrol that has a line with LINE in it, after the first KEEP lines. With LATE it kills first, and does all the lines then. BEFORE is done before. What guards and others
-// call is not touched.
+// killer stands in for scontrol and squeue, and kills the agent that calls it at a moment: at call number SQUEUE of
+// squeue, or at the first scontrol that has a line with LINE in it, after the first KEEP lines. With LATE it kills
+// first, and does all the lines then. BEFORE is done before. What guards and others call is not touched.
 const killer = `#!/bin/bash
 real=$(PATH=${PATH#*:} command -v $(basename $0))
 agent() { ! tr '\0' '\n' </proc/$PPID/cmdline | grep -qx -e guard -e release-all; }
@@ -565,7 +588,8 @@ func TestRealSteerKilled(t *testing.T) {
 		{"between hold and start", []string{"SQUEUE=3"}},
 		{"before a start", []string{start, "KEEP=0"}},
 		{"in the middle of a start", []string{start, "KEEP=1"}},
-		{"between start and Slurm's start", []string{start, "KEEP=99", "BEFORE=$real update NodeName=ALL State=drain Reason=test"}},
+		{"between start and Slurm's start",
+			[]string{start, "KEEP=99", "BEFORE=$real update NodeName=ALL State=drain Reason=test"}},
 		{"while Slurm starts", []string{start, "LATE=1"}},
 		{"while it waits", nil},
 		{"while it releases at its end", []string{release, "KEEP=9"}},
@@ -613,7 +637,8 @@ func (s *site) killed(m moment, shim string) {
 		if code == -1 {
 			break
 		}
-		if !strings.Contains(said, steer.ErrLease.Error()) || lease > time.Minute { // a busy machine may be slower than the lease
+		// a busy machine may be slower than the lease
+		if !strings.Contains(said, steer.ErrLease.Error()) || lease > time.Minute {
 			s.t.Fatalf("%s: steer was not killed, and ended with %d: %s", m.name, code, said)
 		}
 		a.unguarded()
@@ -651,7 +676,8 @@ func (s *site) die(m moment, shim, block string, lease time.Duration) *steering 
 		args = append(args, "--every", "4s")
 	}
 	a := s.start(slices.Concat([]string{"PATH=" + shim + ":" + os.Getenv("PATH"), "COUNT=" + count}, m.env), nil, args...)
-	s.Eventually("all jobs are held, or steer is dead", func() bool { return a.dead() || len(a.lines()) > 0 && s.holds(60) })
+	s.Eventually("all jobs are held, or steer is dead",
+		func() bool { return a.dead() || len(a.lines()) > 0 && s.holds(60) })
 	switch {
 	case a.dead():
 	case m.env == nil:
@@ -689,7 +715,8 @@ func TestRealSteerKilledWithItsGuard(t *testing.T) {
 		return a
 	}
 	kill()
-	if code, said := s.start(nil, nil, "release-all").wait(); code != cli.ExitDone || !strings.Contains(said, "nothing is held back") {
+	if code, said := s.start(nil, nil, "release-all").wait(); code != cli.ExitDone ||
+		!strings.Contains(said, "nothing is held back") {
 		t.Errorf("release-all ended with %d: %s", code, said)
 	}
 	s.nothingStranded("release-all")
@@ -697,7 +724,8 @@ func TestRealSteerKilledWithItsGuard(t *testing.T) {
 		t.Errorf("a second release-all ended with %d: %s", code, said)
 	}
 	a := kill()
-	if code, said := s.start(nil, nil, steerArgs("gate", "--lease-file", a.lease)...).wait(); code == cli.ExitDone || !strings.Contains(said, "by another program") || strings.Count(said, "\n") != 1 {
+	if code, said := s.start(nil, nil, steerArgs("gate", "--lease-file", a.lease)...).wait(); code == cli.ExitDone ||
+		!strings.Contains(said, "by another program") || strings.Count(said, "\n") != 1 {
 		t.Errorf("beside another lease steer ended with %d: %s", code, said)
 	}
 	if !s.holds(60) {
@@ -727,7 +755,8 @@ func TestRealSteerKilledWithItsGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.submit(1, 600, "--gpus=1") // there is something to write
-	if code, said := c.wait(); code == cli.ExitDone || !strings.Contains(said, "guard has ended") || strings.Count(said, "\n") != 1 {
+	if code, said := c.wait(); code == cli.ExitDone || !strings.Contains(said, "guard has ended") ||
+		strings.Count(said, "\n") != 1 {
 		t.Errorf("without guard steer ended with %d: %s", code, said)
 	}
 	s.nothingStranded("without guard")
@@ -803,7 +832,8 @@ func TestRealSteerAsOperator(t *testing.T) {
 	if code, said := a.wait(); code != cli.ExitDone || said != "" {
 		t.Errorf("an operator's rank ended with %d: %s", code, said)
 	}
-	if code, said := s.start(nil, as, steerArgs("gate")...).wait(); code != cli.ExitFailed || !strings.Contains(said, "adminlevel=admin") || strings.Count(said, "\n") != 1 {
+	if code, said := s.start(nil, as, steerArgs("gate")...).wait(); code != cli.ExitFailed ||
+		!strings.Contains(said, "adminlevel=admin") || strings.Count(said, "\n") != 1 {
 		t.Errorf("an operator's gate ended with %d: %s", code, said)
 	}
 	s.Sh("sacctmgr -i modify user nobody set adminlevel=admin")

@@ -10,7 +10,8 @@ import (
 	"clustergym/internal/slurmtest"
 )
 
-// Over ssh a shadow logs what it logs here, and ranks arrive; a host that lets nobody in, or is not there, ends steer with a sentence.
+// Over ssh a shadow logs what it logs here, and ranks arrive; a host that lets nobody in, or is not there, ends steer
+// with a sentence.
 func TestRealSteerOverSSH(t *testing.T) {
 	t.Parallel()
 	s := slurmSite(t, slurmtest.Options{})
@@ -37,11 +38,13 @@ func TestRealSteerOverSSH(t *testing.T) {
 		t.Errorf("the first short job is %+v, want a rank", j)
 	}
 	code, said := s.start(path, nil, steerArgs("shadow", "--ssh", "nobody@node1", "--cycles", "1")...).wait()
-	if code != cli.ExitFailed || strings.Count(said, "\n") != 1 || !strings.Contains(said, "the cluster refuses this: ssh: ") {
+	if code != cli.ExitFailed || strings.Count(said, "\n") != 1 ||
+		!strings.Contains(said, "the cluster refuses this: ssh: ") {
 		t.Errorf("a user who is not let in: %d, %s", code, said)
 	}
 	code, said = s.start(path, nil, steerArgs("shadow", "--ssh", "node.invalid", "--cycles", "1")...).wait()
-	if code != cli.ExitFailed || strings.Count(said, "\n") != 1 || !strings.Contains(said, "the cluster cannot be reached: ssh: ") {
+	if code != cli.ExitFailed || strings.Count(said, "\n") != 1 ||
+		!strings.Contains(said, "the cluster cannot be reached: ssh: ") {
 		t.Errorf("a host that is not there: %d, %s", code, said)
 	}
 }

@@ -23,7 +23,8 @@ func inMemory(t *testing.T, n int) *livetest.Cluster {
 	t.Helper()
 	c := livetest.New(livetest.Machines(n, 8)...)
 	for i := range 20 {
-		c.Submit(traces.Job{ID: fmt.Sprintf("%02d", i), Work: time.Duration(60-i) * time.Minute, Estimate: time.Hour, GPUs: 8, GPUMilli: 1000})
+		c.Submit(traces.Job{ID: fmt.Sprintf("%02d", i), Work: time.Duration(60-i) * time.Minute, Estimate: time.Hour, GPUs: 8,
+			GPUMilli: 1000})
 	}
 	c.Advance(0)
 	t.Setenv("RUNTIME_DIRECTORY", t.TempDir())
@@ -40,7 +41,8 @@ func inMemory(t *testing.T, n int) *livetest.Cluster {
 func TestSteer(t *testing.T) {
 	clitest.OneGoroutine(t)
 	clitest.InYard(t)
-	clitest.Must(t, append(strings.Fields("train --trace jobs.csv --cluster 2x8 --set env.window=16 --set env.warm=4 --set train.group=2 --set eval.windows=2 --run-dir run"), clitest.Brief...)...)
+	clitest.Must(t,
+		append(strings.Fields("train --trace jobs.csv --cluster 2x8 --set env.window=16 --set env.warm=4 --set train.group=2 --set eval.windows=2 --run-dir run"), clitest.Brief...)...)
 	c := inMemory(t, 2)
 	for _, policy := range []string{"sjf+skip", "fifo@slots", "rollout:sjf+skip", "run"} {
 		clitest.Must(t, strings.Fields("steer --cluster slurm --cycles 1 --log log --policy "+policy)...)
@@ -61,7 +63,8 @@ func TestSteer(t *testing.T) {
 	}
 	clitest.Must(t, strings.Fields("ckpt export run -o model.onnx")...)
 	for _, flags := range []string{
-		"--policy-onnx model.onnx", "--policy sjf+skip --history jobs.csv", "--policy sjf+skip --history jobs.csv --estimates gbdt --history-end 2020-01-31",
+		"--policy-onnx model.onnx", "--policy sjf+skip --history jobs.csv",
+		"--policy sjf+skip --history jobs.csv --estimates gbdt --history-end 2020-01-31",
 		"--policy run --history jobs.csv", "--policy sjf+skip --estimates trace",
 	} {
 		clitest.Must(t, strings.Fields("steer --cluster slurm --cycles 2 --every 1s "+flags)...)
@@ -105,7 +108,9 @@ func TestReleaseAllSaysThatItTries(t *testing.T) {
 	var out bytes.Buffer
 	u := &clitest.Until{Text: "not released yet", Cancel: cancel}
 	code := clitest.Execute(ctx, strings.Fields("steer release-all --cluster slurm"), &out, u)
-	if text := u.Said.String(); code != cli.ExitInterrupted || out.Len() > 0 || !strings.Contains(text, "nobody answers; it is tried again") || !strings.Contains(text, "call gymctl steer release-all again") {
+	if text := u.Said.String(); code != cli.ExitInterrupted || out.Len() > 0 ||
+		!strings.Contains(text, "nobody answers; it is tried again") ||
+		!strings.Contains(text, "call gymctl steer release-all again") {
 		t.Errorf("exit code %d: %s%s", code, &out, text)
 	}
 }
@@ -115,10 +120,12 @@ func TestCheckpointsThatRank(t *testing.T) {
 	clitest.OneGoroutine(t)
 	clitest.InYard(t)
 	for run, preset := range map[string]string{"queuerank": "queuerank-ppo", "gpupick": "gpupick-ppo"} {
-		clitest.Must(t, append(strings.Fields("train -c "+preset+" --cluster 2x8 --set eval.windows=2 --run-dir "+run), clitest.Brief...)...)
+		clitest.Must(t,
+			append(strings.Fields("train -c "+preset+" --cluster 2x8 --set eval.windows=2 --run-dir "+run), clitest.Brief...)...)
 	}
 	c := inMemory(t, 2)
-	clitest.Must(t, strings.Fields("steer --cluster slurm --cycles 1 --policy queuerank --mode rank --max-age 1000000h --log log")...)
+	clitest.Must(t,
+		strings.Fields("steer --cluster slurm --cycles 1 --policy queuerank --mode rank --max-age 1000000h --log log")...)
 	s, err := c.Observe(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +144,9 @@ func TestCheckpointsThatRank(t *testing.T) {
 			t.Error(a)
 		}
 	}
-	if code, _, said := clitest.Run(t, strings.Fields("steer --cluster slurm --cycles 1 --policy gpupick --mode rank")...); code == cli.ExitDone || !strings.Contains(said, "JobSelect-v1 or QueueRank-v1") {
+	if code, _,
+		said := clitest.Run(t, strings.Fields("steer --cluster slurm --cycles 1 --policy gpupick --mode rank")...); code ==
+		cli.ExitDone || !strings.Contains(said, "JobSelect-v1 or QueueRank-v1") {
 		t.Errorf("a policy of GPUPick-v1 in rank: %d, %s", code, said)
 	}
 }
@@ -145,14 +154,17 @@ func TestCheckpointsThatRank(t *testing.T) {
 // The clock of a history is that of its file, where the file has one.
 func TestHistoryKeepsItsClock(t *testing.T) {
 	clitest.InYard(t)
-	clitest.Write(t, "old.txt", "JobID|User|Submit|Start|End|ElapsedRaw|State|AllocTRES\n1|a|1000|1010|1500|490|COMPLETED|gres/gpu=2\n2|a|2000|2000|2600|600|COMPLETED|gres/gpu=2\n")
+	clitest.Write(t, "old.txt",
+		"JobID|User|Submit|Start|End|ElapsedRaw|State|AllocTRES\n1|a|1000|1010|1500|490|COMPLETED|gres/gpu=2\n2|a|2000|2000|2600|600|COMPLETED|gres/gpu=2\n")
 	now := time.Unix(1_000_000, 0)
 	for _, x := range []struct {
 		file, end string
 		want      int64
 	}{{"old.txt", "", 1000}, {"old.txt", "1970-01-02T00:00:00Z", 86400 - 1600}, {"jobs.csv", "", 1_000_000 - 1600}} {
 		g := operate.PastFlags{File: x.file, End: x.end}
-		at, err := g.Epoch([]traces.Job{{Submit: 0, Work: 490 * time.Second}, {Submit: 1000 * time.Second, Work: 600 * time.Second}}, now)
+		at,
+			err := g.Epoch([]traces.Job{{Submit: 0, Work: 490 * time.Second},
+			{Submit: 1000 * time.Second, Work: 600 * time.Second}}, now)
 		if err != nil || at.Unix() != x.want {
 			t.Errorf("%s %s: %d, want %d (%v)", x.file, x.end, at.Unix(), x.want, err)
 		}

@@ -30,8 +30,11 @@ func TestRanksThatWeighLittle(t *testing.T) {
 		says          bool
 	}{{"rank", 1000, 8000, true}, {"rank", 8000, 8000, false}, {"shadow", 1000, 8000, false}} {
 		operate.Steered = func(*operate.ClusterFlags) (live.Cluster, error) { return &weighed{c, x.score, x.others}, nil }
-		_, _, said := clitest.Run(t, strings.Fields("steer --cluster slurm --policy sjf --cycles 1 --estimates trace --max-age 1000000h --mode "+x.mode)...)
-		if strings.Contains(said, "SiteFactor of 1000, and slurm.conf gives all other factors of a priority up to 8000") != x.says {
+		_, _, said := clitest.Run(t,
+			strings.Fields("steer --cluster slurm --policy sjf --cycles 1 --estimates trace --max-age 1000000h --mode "+
+				x.mode)...)
+		if strings.Contains(said, "SiteFactor of 1000, and slurm.conf gives all other factors of a priority up to 8000") !=
+			x.says {
 			t.Errorf("%s with %d beside %d: it was said %q", x.mode, x.score, x.others, said)
 		}
 	}

@@ -31,8 +31,10 @@ type forecastFlags struct {
 func (g *forecastFlags) add(c *cobra.Command) {
 	g.cfg = twin.DefaultConfig()
 	f := c.Flags()
-	f.StringVar(&g.scheduler, "scheduler", "", "`RULE` that stands for the cluster's own scheduler (default fifo+easy; of Kubernetes fifo+skip)")
-	f.StringVar(&g.placement, "placement", "consolidate-best", "where gangs are put: on one node or whole nodes, or first-fit, …")
+	f.StringVar(&g.scheduler, "scheduler", "",
+		"`RULE` that stands for the cluster's own scheduler (default fifo+easy; of Kubernetes fifo+skip)")
+	f.StringVar(&g.placement, "placement", "consolidate-best",
+		"where gangs are put: on one node or whole nodes, or first-fit, …")
 	f.TextVar(&g.cfg.Predictor, "estimates", sim.Estimates{Mode: sim.EstimateHistory},
 		"`ESTIMATES` from which run times are drawn: history, gbdt, gbdt:FILE or trace (time limits)")
 	f.DurationVar(&g.cfg.Limit, "limit", g.cfg.Limit, "stands for the time limit of jobs that have none")
@@ -41,9 +43,11 @@ func (g *forecastFlags) add(c *cobra.Command) {
 			"(default history where there are two days of it)",
 		"none", "history")
 	f.IntVar(&g.cfg.Draws, "draws", g.cfg.Draws, "`N` futures that are played")
-	f.Float64Var(&g.cfg.Alike, "alike", g.cfg.Alike, "share of what decides over a run time that jobs of one user and name have in common")
+	f.Float64Var(&g.cfg.Alike, "alike", g.cfg.Alike,
+		"share of what decides over a run time that jobs of one user and name have in common")
 	f.DurationVar(&g.cfg.Horizon, "horizon", g.cfg.Horizon, "how far a future is played")
-	f.StringVar(&g.recalibrate, "recalibrate", "", "`MEDIAN,SPREAD`: factors by which forecasts are moved, as check finds them")
+	f.StringVar(&g.recalibrate, "recalibrate", "",
+		"`MEDIAN,SPREAD`: factors by which forecasts are moved, as check finds them")
 	f.Uint64Var(&g.cfg.Seed, "seed", g.cfg.Seed, "seed of the draws")
 	options.WorkersFlag(c, &g.cfg.Workers)
 	cli.Complete(c, "estimates", "history", "gbdt", "trace")
@@ -63,8 +67,9 @@ func (g *forecastFlags) read(kind string, history bool) (why string, err error) 
 		return "", err
 	}
 	if m := g.cfg.Predictor.Mode; m != sim.EstimateHistory && m != sim.EstimateGBDT && m != sim.EstimateTrace {
-		return "", fault.Mistakef("--estimates: got %q, which a cluster does not tell; want history, gbdt, gbdt:FILE or trace",
-			g.cfg.Predictor)
+		return "",
+			fault.Mistakef("--estimates: got %q, which a cluster does not tell; want history, gbdt, gbdt:FILE or trace",
+				g.cfg.Predictor)
 	}
 	if g.recalibrate != "" {
 		if g.cfg.Stretch, err = twin.ParseStretch(g.recalibrate); err != nil {
@@ -234,7 +239,8 @@ func twinLook(a *cli.App, c *cobra.Command, g *twinFlags, eye *twin.Eye, cl live
 		}
 	}
 	if g.html != "" {
-		if err := a.WriteFile(g.html, []string{g.past.File, g.log}, func(w io.Writer) error { return r.WriteHTML(w) }); err != nil {
+		if err := a.WriteFile(g.html, []string{g.past.File, g.log}, func(w io.Writer) error { return r.WriteHTML(w) }); err !=
+			nil {
 			return err
 		}
 	}
@@ -320,7 +326,8 @@ The predictor knows what had ended at each moment, and nothing else of the trace
 			}
 			switch {
 			case !(b.From >= 0 && b.From < b.Until && b.Until <= 1):
-				return fault.Mistakef("--from %v, --until %v: want shares of the jobs from 0 to 1, the first below the second", b.From, b.Until)
+				return fault.Mistakef("--from %v, --until %v: want shares of the jobs from 0 to 1, the first below the second",
+					b.From, b.Until)
 			case b.Moments < 1 || b.Moments > 100_000:
 				return fault.Mistakef("--moments: got %d, want 1 to 100000", b.Moments)
 			}
@@ -346,7 +353,8 @@ The predictor knows what had ended at each moment, and nothing else of the trace
 				return err
 			}
 			if r.LeftOut > 0 && !cli.AsJSON(c) {
-				a.Notef("%s left out: nobody knows of the start, or there was no room then", plain.Count(r.LeftOut, "job is", "jobs are"))
+				a.Notef("%s left out: nobody knows of the start, or there was no room then",
+					plain.Count(r.LeftOut, "job is", "jobs are"))
 			}
 			return a.Show(c, r, r.WriteText)
 		},

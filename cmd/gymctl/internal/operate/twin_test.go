@@ -19,13 +19,17 @@ func TestTwin(t *testing.T) {
 	clitest.InYard(t)
 	c := inMemory(t, 2)
 	c.Block("19", "it depends on 18")
-	out := clitest.Must(t, strings.Fields("twin --cluster slurm --history jobs.csv --draws 20 --arrivals none --log log --html page.html --submit 8:1h --add 1x8 --drain g0 --policy sjf+skip")...)
-	for _, want := range []string{"17 jobs wait, 2 run, 1 is blocked", "starts in", "19 (8 GPUs): it depends on 18", "What if: submit 8:1h", "What if: add 1x8", "What if: drain g0", "What if: policy sjf+skip", "8  one node"} {
+	out := clitest.Must(t,
+		strings.Fields(
+			"twin --cluster slurm --history jobs.csv --draws 20 --arrivals none --log log --html page.html --submit 8:1h --add 1x8 --drain g0 --policy sjf+skip")...)
+	for _, want := range []string{"17 jobs wait, 2 run, 1 is blocked", "starts in", "19 (8 GPUs): it depends on 18",
+		"What if: submit 8:1h", "What if: add 1x8", "What if: drain g0", "What if: policy sjf+skip", "8  one node"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	if page := clitest.Read(t, "page.html"); !strings.Contains(page, "it depends on 18") || strings.Contains(page, "<script") {
+	if page := clitest.Read(t, "page.html"); !strings.Contains(page, "it depends on 18") ||
+		strings.Contains(page, "<script") {
 		t.Error(page)
 	}
 	for range 8 {
@@ -40,7 +44,8 @@ func TestTwin(t *testing.T) {
 		Coverage         []struct{ Share float64 }
 		Verdict          string
 	}
-	if err := json.Unmarshal([]byte(clitest.Must(t, "twin", "check", "log", "--json")), &r); err != nil || r.Looks != 9 || r.Forecasts < 17 || len(r.Coverage) != 3 || r.Verdict == "" {
+	if err := json.Unmarshal([]byte(clitest.Must(t, "twin", "check", "log", "--json")), &r); err != nil || r.Looks != 9 ||
+		r.Forecasts < 17 || len(r.Coverage) != 3 || r.Verdict == "" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	clitest.Must(t, strings.Fields("twin check log --cluster slurm --actual log")...)
@@ -72,13 +77,15 @@ func TestTwinRefuses(t *testing.T) {
 		clitest.Wrong(t, strings.Fields(x.args), x.want)
 	}
 	c.Unreachable(0, 1)
-	if code, out, said := clitest.Run(t, "twin", "--cluster", "slurm"); code != cli.ExitFailed || out != "" || !strings.Contains(said, "cannot be reached") {
+	if code, out, said := clitest.Run(t, "twin", "--cluster", "slurm"); code != cli.ExitFailed || out != "" ||
+		!strings.Contains(said, "cannot be reached") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, said)
 	}
 	before := operate.Steered
 	t.Cleanup(func() { operate.Steered = before })
 	operate.Steered = func(*operate.ClusterFlags) (live.Cluster, error) { return livetest.New(), nil }
-	if code, _, said := clitest.Run(t, "twin", "--cluster", "slurm"); code == cli.ExitDone || !strings.Contains(said, "no node with GPUs") {
+	if code, _, said := clitest.Run(t, "twin", "--cluster", "slurm"); code == cli.ExitDone ||
+		!strings.Contains(said, "no node with GPUs") {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
 	operate.Steered = func(*operate.ClusterFlags) (live.Cluster, error) {

@@ -64,9 +64,11 @@ With --status it does nothing but print who works on what.`,
 func (o *workerOptions) flags(c *cobra.Command) {
 	f, opt := c.Flags(), &o.opt
 	f.StringVar(&o.tokenFile, "token-file", "", "`FILE` with the token of the command: one line of 16 characters or more")
-	f.StringVar(&opt.TLSCA, "tls-ca", "", "PEM `FILE` of the authorities that sign the command's certificate (default those of the system)")
+	f.StringVar(&opt.TLSCA, "tls-ca", "",
+		"PEM `FILE` of the authorities that sign the command's certificate (default those of the system)")
 	f.IntVar(&opt.Slots, "slots", 1, "`N` tasks at once")
-	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0), "`N` goroutines in total, shared by the slots; affects only speed")
+	f.IntVar(&opt.Workers, "workers", runtime.GOMAXPROCS(0),
+		"`N` goroutines in total, shared by the slots; affects only speed")
 	f.StringVar(&o.data, "data", "", "`DIR` of recorded workloads on this machine, for commands with --data")
 	f.StringVar(&opt.Job, "job", "", "`NAME` of the command's tasks, where several share a NATS (default the only one)")
 	f.StringVar(&opt.Dir, "dir", "", "`DIR` for scratch files (default a temporary folder)")
@@ -114,8 +116,8 @@ func (o *workerOptions) run(a *cli.App, c *cobra.Command) error {
 	return workqueue.Work(ctx, opt)
 }
 
-// untilLeft returns a copy of ctx that also ends when the terminal or the connection of ssh goes from which this program was
-// started, unless nohup keeps it, and with untilEOF when standard input ends.
+// untilLeft returns a copy of ctx that also ends when the terminal or the connection of ssh goes from which this
+// program was started, unless nohup keeps it, and with untilEOF when standard input ends.
 func untilLeft(ctx context.Context, untilEOF bool) (context.Context, context.CancelFunc) {
 	ctx, stop := options.UntilEnd(ctx, untilEOF)
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -142,12 +144,14 @@ func workersTable(a *cli.App, list []workqueue.Status) error {
 				rows = append(rows, append(head, "–", "", "", ""))
 			}
 		}
-		a.Printf("job %s: %d done, %d in work (%d on the command's machine), %d waiting, %d failed, %d differ\n", s.Job, s.Done, s.Working, s.Here, s.Waiting, s.Failed, s.Differ)
+		a.Printf("job %s: %d done, %d in work (%d on the command's machine), %d waiting, %d failed, %d differ\n", s.Job,
+			s.Done, s.Working, s.Here, s.Waiting, s.Failed, s.Differ)
 		if len(rows) == 0 {
 			a.Printf("no workers\n")
 			continue
 		}
-		if err := a.Table(5, []string{"worker", "slots", "done", "state", "task", "for", "share", "try"}, rows, "share", "try", "done"); err != nil {
+		if err := a.Table(5, []string{"worker", "slots", "done", "state", "task", "for", "share", "try"}, rows, "share",
+			"try", "done"); err != nil {
 			return err
 		}
 	}

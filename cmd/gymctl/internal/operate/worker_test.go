@@ -47,12 +47,15 @@ func TestWorkerDoesTasksAndShowsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := workqueue.Listen(t.Context(), workqueue.Options{Listen: "127.0.0.1:0", Dir: "queue", Job: "topdrl", Token: token, Build: options.BuildIdentity(), Kernels: kernel.Set()})
+	c, err := workqueue.Listen(t.Context(),
+		workqueue.Options{Listen: "127.0.0.1:0", Dir: "queue", Job: "topdrl", Token: token, Build: options.BuildIdentity(),
+			Kernels: kernel.Set()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	clitest.Wrong(t, []string{"worker", c.URL()}, "refuses the token: want --token-file")
-	clitest.Wrong(t, []string{"worker", c.URL(), "--token-file", "token", "--job", "dally"}, "does the job topdrl and not dally")
+	clitest.Wrong(t, []string{"worker", c.URL(), "--token-file", "token", "--job", "dally"},
+		"does the job topdrl and not dally")
 	clitest.Wrong(t, []string{"worker", c.URL(), "--token-file", "none"}, "token file: open none")
 	clitest.Wrong(t, []string{"worker", c.URL(), "--slots", "0"}, "--slots: got 0, want 1 or more")
 	clitest.Wrong(t, []string{"worker", c.URL(), "--workers", "0"}, "--workers: got 0, want 1 or more")
@@ -70,23 +73,28 @@ func TestWorkerDoesTasksAndShowsThem(t *testing.T) {
 	}()
 	value := make(chan string, 1)
 	go func() {
-		if err := c.Do(t.Context(), taskOf(t, "data", "cell-7"), nil, func(r *workqueue.Result) error { value <- string(r.Value); return nil }); err != nil {
+		if err := c.Do(t.Context(), taskOf(t, "data", "cell-7"), nil,
+			func(r *workqueue.Result) error { value <- string(r.Value); return nil }); err != nil {
 			t.Error(err)
 		}
 	}()
 	status := []string{"worker", c.URL(), "--token-file", "token", "--status"}
 	out := ""
-	for end := time.Now().Add(time.Minute); !strings.Contains(out, "30 %") && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !strings.Contains(out, "30 %") &&
+		time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		out = clitest.Must(t, status...)
 	}
-	if !strings.HasPrefix(out, "job topdrl: 0 done, 1 in work (0 on the command's machine), 0 waiting, 0 failed, 0 differ\n") || !strings.Contains(out, "cell-7") || !strings.Contains(out, "30 %") {
+	if !strings.HasPrefix(out,
+		"job topdrl: 0 done, 1 in work (0 on the command's machine), 0 waiting, 0 failed, 0 differ\n") ||
+		!strings.Contains(out, "cell-7") || !strings.Contains(out, "30 %") {
 		t.Errorf("got %s", out)
 	}
 	var d struct {
 		Jobs []workqueue.Status `json:"jobs"`
 	}
 	clitest.Strict(t, clitest.Must(t, append(status, "--json")...), &d)
-	if len(d.Jobs) != 1 || d.Jobs[0].Working != 1 || len(d.Jobs[0].Workers) != 1 || d.Jobs[0].Workers[0].Tasks[0].Done != 3 {
+	if len(d.Jobs) != 1 || d.Jobs[0].Working != 1 || len(d.Jobs[0].Workers) != 1 ||
+		d.Jobs[0].Workers[0].Tasks[0].Done != 3 {
 		t.Errorf("got %+v", d)
 	}
 	close(release)
@@ -133,7 +141,8 @@ func TestQueueFlags(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ args, want string }{ // rules among flags are cobra's
-		{"--listen=", "--listen: got \"\", want HOST:PORT"}, {"--listen a:1 --queue b:1", "--queue does not go with --listen"},
+		{"--listen=", "--listen: got \"\", want HOST:PORT"},
+		{"--listen a:1 --queue b:1", "--queue does not go with --listen"},
 		{"--tries 4", "--tries goes with --listen or --queue"}, {"--token-file x", "--token-file goes with"},
 	} {
 		code, _, said := clitest.Run(t, append([]string{"experiment", "run", "topdrl"}, strings.Fields(c.args)...)...)
@@ -147,7 +156,8 @@ func TestQueueFlags(t *testing.T) {
 		t.Errorf("without flags: got %v, %v", c, err)
 	}
 	clitest.Write(t, "token", "correct-horse-battery\n")
-	q = options.QueueFlags{Listen: "127.0.0.1:0", TokenFile: "token", Tries: 3, AckWait: time.Minute, Saves: time.Minute, Workers: 2}
+	q = options.QueueFlags{Listen: "127.0.0.1:0", TokenFile: "token", Tries: 3, AckWait: time.Minute, Saves: time.Minute,
+		Workers: 2}
 	c, err := q.Open(t.Context(), options.NewQueueProgress(a), "my run", ".")
 	if err != nil {
 		t.Fatal(err)
@@ -167,10 +177,14 @@ func TestQueueFlags(t *testing.T) {
 }
 
 func TestTheLineOfAQueue(t *testing.T) {
-	s := workqueue.Status{Done: 12, Working: 3, Here: 1, Waiting: 5, Failed: 1, Differ: 1, Workers: []workqueue.WorkerStatus{
-		{Name: "a", Tasks: []workqueue.TaskStatus{{Name: "cell-1", Done: 1, All: 4}, {Name: "cell-2"}}}, {Name: "b", Silent: time.Minute},
-	}}
-	if got, want := strings.Join(options.QueueParts(s), " | "), "12 of 21 tasks | 3 in work, 1 here | 1 failed | 1 DIFFER | 2 workers, 1 silent | a: cell-1 25 % | a: cell-2"; got != want {
+	s := workqueue.Status{Done: 12, Working: 3, Here: 1, Waiting: 5, Failed: 1, Differ: 1,
+		Workers: []workqueue.WorkerStatus{
+			{Name: "a", Tasks: []workqueue.TaskStatus{{Name: "cell-1", Done: 1, All: 4}, {Name: "cell-2"}}},
+			{Name: "b", Silent: time.Minute},
+		}}
+	if got, want := strings.Join(options.QueueParts(s), " | "),
+		"12 of 21 tasks | 3 in work, 1 here | 1 failed | 1 DIFFER | 2 workers, 1 silent | a: cell-1 25 % | a: cell-2"; got !=
+		want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }

@@ -48,10 +48,11 @@ func RivalNames(c *cobra.Command, word string) []string {
 	return config.Names(d, config.For(d.ID).Env.Settings).Complete(word)
 }
 
-// CompleteSet completes KEY=VALUE: the key one section at a time, then its value if the key is one of names. of returns the
-// configuration that is changed.
+// CompleteSet completes KEY=VALUE: the key one section at a time, then its value if the key is one of names. of returns
+// the configuration that is changed.
 func CompleteSet(c *cobra.Command, of func(c *cobra.Command, args []string) configs.Validator) {
-	cli.CompleteBy(c, "set", func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cli.CompleteBy(c, "set", func(c *cobra.Command, args []string, typed string) ([]cobra.Completion,
+		cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		cfg := of(c, args)
 		if cfg == nil {

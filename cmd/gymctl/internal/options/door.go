@@ -50,14 +50,19 @@ func (d *Door) Flags(c *cobra.Command) {
 	} else {
 		f.StringVar(&d.addr, "addr", d.addr, "`HOST:PORT` to listen at; port 0 picks a free one")
 	}
-	f.StringVar(&d.TokenFile, "token-file", "", "`FILE` of the tokens that clients must present, one \"ROLE TOKEN\" per line")
+	f.StringVar(&d.TokenFile, "token-file", "",
+		"`FILE` of the tokens that clients must present, one \"ROLE TOKEN\" per line")
 	f.StringVar(&d.Cfg.TLSCert, "tls-cert", "", "PEM `FILE` of the server's certificate; with --tls-key, TLS only")
 	f.StringVar(&d.Cfg.TLSKey, "tls-key", "", "PEM `FILE` of the certificate's key")
-	f.StringVar(&d.Cfg.ClientCA, "client-ca", "", "PEM `FILE` of the authorities that must have signed the clients' certificates")
-	f.StringArrayVar(&d.Cfg.AllowOrigin, "allow-origin", nil, "`ORIGIN` of web pages that may connect, as https://example.org (repeatable)")
-	f.Var(SizeFlag{Bytes: &d.Cfg.Memory}, "memory", "`SIZE` of the memory that clients can take together, as 4GiB; by default a share of what there is")
+	f.StringVar(&d.Cfg.ClientCA, "client-ca", "",
+		"PEM `FILE` of the authorities that must have signed the clients' certificates")
+	f.StringArrayVar(&d.Cfg.AllowOrigin, "allow-origin", nil,
+		"`ORIGIN` of web pages that may connect, as https://example.org (repeatable)")
+	f.Var(SizeFlag{Bytes: &d.Cfg.Memory}, "memory",
+		"`SIZE` of the memory that clients can take together, as 4GiB; by default a share of what there is")
 	f.BoolVar(&d.Cfg.Insecure, "insecure", false, "listen beyond this machine without authenticating clients")
-	f.StringVar(&d.logLevel, "log-level", d.logLevel, "lowest `LEVEL` that is logged to standard error: debug, info, warn or error")
+	f.StringVar(&d.logLevel, "log-level", d.logLevel,
+		"lowest `LEVEL` that is logged to standard error: debug, info, warn or error")
 	cli.Complete(c, "log-level", logLevels...)
 }
 
@@ -67,9 +72,11 @@ func (d *Door) Private() error {
 	ip := net.ParseIP(host)
 	switch {
 	case d.TokenFile == "":
-		return fault.Mistakef("--own-files lets clients read every file of yours; want --token-file FILE with a token that only your program knows")
+		return fault.Mistakef(
+			"--own-files lets clients read every file of yours; want --token-file FILE with a token that only your program knows")
 	case err != nil || host != "localhost" && !ip.IsLoopback():
-		return fault.Mistakef("--own-files lets clients read every file of yours; want --addr 127.0.0.1:PORT, which other machines cannot reach")
+		return fault.Mistakef(
+			"--own-files lets clients read every file of yours; want --addr 127.0.0.1:PORT, which other machines cannot reach")
 	}
 	return nil
 }

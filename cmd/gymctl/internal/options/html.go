@@ -16,11 +16,12 @@ import (
 
 // HtmlFlag registers --html of verbs that write a page about agents.
 func HtmlFlag(f *pflag.FlagSet, file *string) {
-	f.StringVar(file, "html", "", "write a page with learning curves, paired differences and schedules to `FILE`, for any browser and without a network")
+	f.StringVar(file, "html", "",
+		"write a page with learning curves, paired differences and schedules to `FILE`, for any browser and without a network")
 }
 
-// CheckPage refuses a name of a page that could not be written after hours of work. The page may lie in the run directory,
-// which does not exist yet.
+// CheckPage refuses a name of a page that could not be written after hours of work. The page may lie in the run
+// directory, which does not exist yet.
 func CheckPage(file, runDir string) error {
 	if file == "" {
 		return nil
@@ -51,7 +52,8 @@ func WritePage(ctx context.Context, a *cli.App, file string, p *runpage.Page) er
 	}
 	line := cli.NewStatus(a, 0)
 	line.Show(func(int) []string { return []string{"drawing " + file} })
-	err := a.WriteFile(file, []string{p.Config.Trace.File, p.Config.Cluster}, func(w io.Writer) error { return p.Write(ctx, w) })
+	err := a.WriteFile(file, []string{p.Config.Trace.File, p.Config.Cluster},
+		func(w io.Writer) error { return p.Write(ctx, w) })
 	line.Clear()
 	if err == nil {
 		a.Notef("the page is %s", file)

@@ -41,9 +41,11 @@ const RunKind = "run"
 // Kinds are distinguished by their top-level keys.
 var Kinds = []Kind{
 	{"cluster", "hardware: racks, nodes, GPUs", func() configs.Validator { return new(cluster.Spec) }},
-	{RunKind, "a training run: workload, cluster, environment, agent (gymctl train -c)", func() configs.Validator { c := config.Default(); return &c }},
+	{RunKind, "a training run: workload, cluster, environment, agent (gymctl train -c)",
+		func() configs.Validator { c := config.Default(); return &c }},
 	{"sweep", "a search for settings (gymctl sweep -c)", func() configs.Validator { c := sweep.Default(); return &c }},
-	{"workload", "a generated workload (gymctl trace synth -c)", func() configs.Validator { c := synth.DefaultConfig(); return &c }},
+	{"workload", "a generated workload (gymctl trace synth -c)",
+		func() configs.Validator { c := synth.DefaultConfig(); return &c }},
 }
 
 // KindNames returns the names of all kinds.
@@ -52,7 +54,8 @@ func KindNames() []string { return cli.NamesOf(Kinds, func(k Kind) string { retu
 // PresetFiles returns the embedded files: clusters, then runs, each sorted by name.
 func PresetFiles() []string {
 	var files []string
-	_ = fs.WalkDir(configs.Presets, ".", func(p string, d fs.DirEntry, err error) error { // reading embedded files cannot fail
+	// reading embedded files cannot fail
+	_ = fs.WalkDir(configs.Presets, ".", func(p string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.HasSuffix(p, ".yaml") {
 			files = append(files, p)
 		}

@@ -18,13 +18,17 @@ type KubeFlags struct {
 
 // Add adds the flags.
 func (k *KubeFlags) Add(f *pflag.FlagSet) {
-	f.StringVar(&k.Config, "kubeconfig", "", "connect as `FILE` says (default $KUBECONFIG, a pod's service account, or .kube/config in your home)")
+	f.StringVar(&k.Config, "kubeconfig", "",
+		"connect as `FILE` says (default $KUBECONFIG, a pod's service account, or .kube/config in your home)")
 	f.StringVar(&k.Context, "context", "", "use context `NAME` of the kubeconfig (default its current one)")
-	f.StringArrayVar(&k.Namespaces, "namespace", nil, "look at namespace `NAME`, can be repeated (default all, which takes rights in the whole cluster)")
-	f.StringArrayVar(&k.Gpus, "gpu-resource", nil, "count resource `NAME` as GPUs, can be repeated (default nvidia.com/gpu and amd.com/gpu)")
+	f.StringArrayVar(&k.Namespaces, "namespace", nil,
+		"look at namespace `NAME`, can be repeated (default all, which takes rights in the whole cluster)")
+	f.StringArrayVar(&k.Gpus, "gpu-resource", nil,
+		"count resource `NAME` as GPUs, can be repeated (default nvidia.com/gpu and amd.com/gpu)")
 }
 
-// Find returns the configuration of the cluster: that of the flag, of $KUBECONFIG, of the pod in which this runs, or of the home.
+// Find returns the configuration of the cluster: that of the flag, of $KUBECONFIG, of the pod in which this runs, or of
+// the home.
 func (k *KubeFlags) Find() (kube.Config, error) {
 	c, err := k.place()
 	if err != nil {

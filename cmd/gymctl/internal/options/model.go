@@ -20,7 +20,8 @@ type ModelFlags struct{ Files, names []string }
 // Flags adds the flags.
 func (m *ModelFlags) Flags(c *cobra.Command) {
 	c.Flags().StringArrayVar(&m.Files, "policy-onnx", nil, "play the ONNX model in `FILE` (repeatable)")
-	c.Flags().StringArrayVar(&m.names, "name", nil, "call the model of --policy-onnx `NAME`, in the same order (default its file's name)")
+	c.Flags().StringArrayVar(&m.names, "name", nil,
+		"call the model of --policy-onnx `NAME`, in the same order (default its file's name)")
 	CompleteModel(c)
 }
 
@@ -52,8 +53,8 @@ func (m *ModelFlags) Read() ([]envs.Model, error) {
 	return all, nil
 }
 
-// PlayedConfig returns the configuration that a model brings along, else that of quickstart. The author of a
-// model may not choose files of this machine: settings that name one are refused, except for the keys in given, whose files the
+// PlayedConfig returns the configuration that a model brings along, else that of quickstart. The author of a model may
+// not choose files of this machine: settings that name one are refused, except for the keys in given, whose files the
 // user names.
 func PlayedConfig(m *envs.Model, given config.Given) (config.Config, error) {
 	if m.Run() == "" {
@@ -66,7 +67,10 @@ func PlayedConfig(m *envs.Model, given config.Given) (config.Config, error) {
 	files := brought.Named(&cfg)
 	for _, key := range slices.Sorted(maps.Keys(files)) {
 		if !given[key] {
-			return cfg, fault.Mistakef("model %s: its settings (clustergym.run) name the file %q for %s; a model says what it plays in, not which files are read: use a model without it, or name your own by %s", m.File, files[key], key, flagsOf[key])
+			return cfg,
+				fault.Mistakef(
+					"model %s: its settings (clustergym.run) name the file %q for %s; a model says what it plays in, not which "+
+						"files are read: use a model without it, or name your own by %s", m.File, files[key], key, flagsOf[key])
 		}
 	}
 	return cfg, nil
@@ -74,10 +78,12 @@ func PlayedConfig(m *envs.Model, given config.Given) (config.Config, error) {
 
 // flagsOf are the flags that name the files of brought.Named.
 var flagsOf = map[string]string{
-	"trace.file": "--trace", "trace.profiles": "--set trace.profiles", "cluster": "--cluster", "env.estimates": "--estimates",
+	"trace.file": "--trace", "trace.profiles": "--set trace.profiles", "cluster": "--cluster",
+	"env.estimates": "--estimates",
 }
 
-// Played reads the models with the environments that they play in. The workload, the cluster and the estimates are c's own.
+// Played reads the models with the environments that they play in. The workload, the cluster and the estimates are c's
+// own.
 func (m *ModelFlags) Played(c *cobra.Command) ([]simulate.Played, error) {
 	list, err := m.Read()
 	if err != nil {

@@ -42,7 +42,8 @@ type QueueFlags struct {
 // Flags adds the flags.
 func (q *QueueFlags) Flags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&q.Listen, "listen", "", "let workers on other machines help (gymctl worker): `HOST:PORT` to listen at, with --token-file; port 0 picks one")
+	f.StringVar(&q.Listen, "listen", "",
+		"let workers on other machines help (gymctl worker): `HOST:PORT` to listen at, with --token-file; port 0 picks one")
 	f.StringVar(&q.URL, "queue", "", "`URL` of a NATS with JetStream that exists already, instead of --listen")
 	// Some verbs have flags of these names already, for another server of theirs.
 	Once(f, "token-file",
@@ -55,7 +56,8 @@ func (q *QueueFlags) Flags(c *cobra.Command) {
 	f.StringVar(&q.job, "job", "", "`NAME` of this command's tasks in the queue (default that of its folder)")
 	f.IntVar(&q.Tries, "tries", 3, "a task has failed after `N` tries on workers since it last saved")
 	f.DurationVar(&q.AckWait, "ack-wait", time.Minute, "`TIME` of silence after which a worker's tasks go to others")
-	f.DurationVar(&q.Saves, "save-every", 2*time.Minute, "least `TIME` between two saved folders of a task that workers upload")
+	f.DurationVar(&q.Saves, "save-every", 2*time.Minute,
+		"least `TIME` between two saved folders of a task that workers upload")
 	c.MarkFlagsMutuallyExclusive("listen", "queue")
 	cli.Filled(c, "listen", "queue")
 	cli.Needs(c, []string{"listen", "queue"}, "tries", "ack-wait", "save-every")
@@ -97,8 +99,9 @@ func (q *QueueFlags) Open(ctx context.Context, ui *QueueProgress, name, dir stri
 		return nil, nil
 	}
 	opt := workqueue.Options{
-		Listen: q.Listen, Queue: q.URL, Job: q.job, TLSCert: q.cert, TLSKey: q.key, TLSCA: q.ca, Build: BuildIdentity(), Kernels: kernel.Set(),
-		Here: q.Workers, Workers: q.Workers, Tries: q.Tries, AckWait: q.AckWait, SaveEvery: q.Saves, Say: ui.Say,
+		Listen: q.Listen, Queue: q.URL, Job: q.job, TLSCert: q.cert, TLSKey: q.key, TLSCA: q.ca, Build: BuildIdentity(),
+		Kernels: kernel.Set(),
+		Here:    q.Workers, Workers: q.Workers, Tries: q.Tries, AckWait: q.AckWait, SaveEvery: q.Saves, Say: ui.Say,
 		Progress: ui.show,
 	}
 	if q.Listen != "" {
@@ -139,7 +142,8 @@ func (q *QueueFlags) Status() *workqueue.Status {
 	return &s
 }
 
-// Opener returns what opens the queue when the folder is there, nil if no other machine may help. ui shows its progress.
+// Opener returns what opens the queue when the folder is there, nil if no other machine may help. ui shows its
+// progress.
 func (q *QueueFlags) Opener(ui *QueueProgress, name, dir string) workqueue.Opener {
 	if !q.Given() {
 		return nil
@@ -170,8 +174,8 @@ func ReadToken(path string, token *string) (err error) {
 	return err
 }
 
-// BuildIdentity identifies this program: by the commit and the Go version that it was built from, or by the sum of the executable
-// if the commit does not say all.
+// BuildIdentity identifies this program: by the commit and the Go version that it was built from, or by the sum of the
+// executable if the commit does not say all.
 var BuildIdentity = sync.OnceValue(func() string {
 	v := cli.About()
 	if v.Commit != "" && !v.Modified {

@@ -29,5 +29,6 @@ func BudgetOf(c *cobra.Command, budget rollout.Budget, policies []string, cfg *r
 			return nil
 		}
 	}
-	return fault.Mistakef("--budget: none of %s looks ahead; name a policy such as rollout:sjf+skip", strings.Join(policies, ", "))
+	return fault.Mistakef("--budget: none of %s looks ahead; name a policy such as rollout:sjf+skip",
+		strings.Join(policies, ", "))
 }

@@ -12,24 +12,31 @@ var sections = []struct {
 	flags []string
 }{
 	{"Policies", []string{
-		"agent", "checkpoint", "policy", "policies", "policy-onnx", "name", "file", "hold", "index", "budget", "budget-time", "advise", "rungs",
+		"agent", "checkpoint", "policy", "policies", "policy-onnx", "name", "file", "hold", "index", "budget", "budget-time",
+		"advise", "rungs",
 	}},
 	{"Workload and cluster", []string{
-		"trace", "format", "columns", "delimiter", "sort", "skip", "jobs", "limit", "profiles", "reference", "mix", "history", "history-end",
-		"cluster", "slurm-conf", "ssh", "site-factor", "kubeconfig", "context", "namespace", "gpu-resource", "tolerated-taint", "estimates", "data",
+		"trace", "format", "columns", "delimiter", "sort", "skip", "jobs", "limit", "profiles", "reference", "mix", "history",
+		"history-end",
+		"cluster", "slurm-conf", "ssh", "site-factor", "kubeconfig", "context", "namespace", "gpu-resource",
+		"tolerated-taint", "estimates", "data",
 		"trace-root", "own-files",
 	}},
 	{"Configuration", []string{"config", "env", "set", "settings", "seed", "seeds", "tasks", "quick", "only"}},
-	{"Comparison", []string{"windows", "episodes", "no-whole", "no-eval", "split", "secret", "references", "leaderboard", "replay"}},
+	{"Comparison", []string{"windows", "episodes", "no-whole", "no-eval", "split", "secret", "references", "leaderboard",
+		"replay"}},
 	{"What if", []string{"add", "drain", "submit"}},
 	{"Forecast", []string{"scheduler", "placement", "arrivals", "draws", "alike", "horizon", "recalibrate", "interval"}},
 	{"Looks", []string{"every", "looks", "timeout", "top"}},
 	{"Folders and output", []string{
-		"run-dir", "resume", "continue", "dir", "out", "output", "json", "html", "log", "ui", "ui-token-file", "tags", "mlflow", "mlflow-experiment",
+		"run-dir", "resume", "continue", "dir", "out", "output", "json", "html", "log", "ui", "ui-token-file", "tags",
+		"mlflow", "mlflow-experiment",
 	}},
 	{"Clients", []string{
-		"addr", "serve", "external", "external-timeout", "check", "check-env", "ca", "until-eof", "max-sessions", "max-handles", "max-envs", "max-inflight",
-		"max-frame-in", "max-frame-out", "hello-timeout", "idle-timeout", "resume-window", "step-timeout", "drain-timeout", "ping-interval", "client-ca",
+		"addr", "serve", "external", "external-timeout", "check", "check-env", "ca", "until-eof", "max-sessions",
+		"max-handles", "max-envs", "max-inflight",
+		"max-frame-in", "max-frame-out", "hello-timeout", "idle-timeout", "resume-window", "step-timeout", "drain-timeout",
+		"ping-interval", "client-ca",
 		"allow-origin", "insecure", "log-level",
 	}},
 	{"Workers on other machines", []string{

@@ -1,5 +1,5 @@
-// Package options holds the flags that several verbs share, and what they stand for: the source of a configuration, a trace, models, weights,
-// a task queue, pages, a server.
+// Package options holds the flags that several verbs share, and what they stand for: the source of a configuration, a
+// trace, models, weights, a task queue, pages, a server.
 package options
 
 import (
@@ -46,8 +46,10 @@ func (s *Source) Flags(c *cobra.Command, without string) {
 	f.StringVarP(&s.Name, "config", "c", "", "preset or YAML `FILE` (default "+without+")")
 	f.StringVar(&s.env, "env", "", "`ID` of an environment (gymctl envs) instead of -c: its own preset, or its defaults")
 	f.StringArrayVar(&s.Set, "set", nil, "change one key of the configuration: `KEY.PATH=VALUE` (repeatable)")
-	f.StringVar(&s.Trace, "trace", "", "trace `FILE` instead of the configuration's workload: jobs, or what the environment takes (gymctl envs ID)")
-	f.StringVar(&s.Format, "format", "auto", "`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
+	f.StringVar(&s.Trace, "trace", "",
+		"trace `FILE` instead of the configuration's workload: jobs, or what the environment takes (gymctl envs ID)")
+	f.StringVar(&s.Format, "format", "auto",
+		"`NAME` of the format of --trace as in gymctl trace formats; auto = by content")
 	columnsFlag(c, &s.columns)
 	LateFlag(&s.Late, f.DurationVar, "limit", 0, LimitHelp,
 		func(cfg *config.Config) *time.Duration { return &cfg.Trace.Limit })
@@ -55,7 +57,9 @@ func (s *Source) Flags(c *cobra.Command, without string) {
 		"sort the jobs of --trace by submit time, instead of refusing an unsorted file",
 		func(cfg *config.Config) *bool { return &cfg.Trace.Sort })
 	f.StringVar(&s.Cluster, "cluster", "", ClusterForms+", instead of the configuration's cluster")
-	f.StringVar(&s.known, "estimates", "", "what observations and policies know of run times, instead of the configuration's env.estimates: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
+	f.StringVar(&s.known, "estimates", "",
+		"what observations and policies know of run times, instead of the configuration's env.estimates: none, trace, "+
+			"history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
 	cli.CompleteBy(c, "estimates", EstimateValues)
 	cli.Filled(c, "trace")
 	cli.Needs(c, []string{"trace"}, "format", "columns", "sort")
@@ -134,8 +138,8 @@ func (s *Source) config(c *cobra.Command) (config.Config, error) {
 	return cfg, s.Apply(c, &cfg)
 }
 
-// LoadRun reads the run called name, a file or a preset, and returns which keys the user has given: those of a file, none of
-// a preset.
+// LoadRun reads the run called name, a file or a preset, and returns which keys the user has given: those of a file,
+// none of a preset.
 func LoadRun(name string) (config.Config, config.Given, error) {
 	file, data, err := ReadConfig(name)
 	if err != nil {
@@ -151,8 +155,8 @@ func LoadRun(name string) (config.Config, config.Given, error) {
 	return cfg, given, nil
 }
 
-// Fit sets the sizes that follow from the trace and the cluster, if the user named one, and returns a sentence for each. The
-// world is nil if there is nothing to follow.
+// Fit sets the sizes that follow from the trace and the cluster, if the user named one, and returns a sentence for
+// each. The world is nil if there is nothing to follow.
 func (s *Source) Fit(c *cobra.Command, cfg *config.Config) (*arena.World, []string, error) {
 	if !s.sized {
 		return nil, nil, nil
@@ -160,8 +164,9 @@ func (s *Source) Fit(c *cobra.Command, cfg *config.Config) (*arena.World, []stri
 	return arena.Fit(c.Context(), cfg, s.Given)
 }
 
-// EvalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given, or else the one
-// that the first model brings along, unless -c or --env is given. Observations show what they did in training.
+// EvalConfig returns the configuration for an evaluation: that of the first checkpoint's run, unless -c is given, or
+// else the one that the first model brings along, unless -c or --env is given. Observations show what they did in
+// training.
 func (s *Source) EvalConfig(c *cobra.Command, ckpts []string, list []envs.Model) (config.Config, error) {
 	var (
 		trained config.Config
@@ -189,8 +194,9 @@ func (s *Source) EvalConfig(c *cobra.Command, ckpts []string, list []envs.Model)
 		cfg, err = s.config(c)
 	} else {
 		err = s.Apply(c, &cfg)
-		s.sized = false      // the policy keeps the sizes of its training
-		cfg.Adapt(s.changes) // the run's teacher, from whom nothing is learned here, and its rivals may rank by run times that are hidden now
+		s.sized = false // the policy keeps the sizes of its training
+		// the run's teacher, from whom nothing is learned here, and its rivals may rank by run times that are hidden now
+		cfg.Adapt(s.changes)
 	}
 	if err != nil || cfg.Env.ID != trained.Env.ID {
 		return cfg, err
@@ -238,7 +244,8 @@ func (s *Source) Apply(c *cobra.Command, cfg *config.Config) error {
 		}
 	}
 	if c.Flags().Changed("trace") {
-		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter, cfg.Trace.Limit = s.Trace, s.Format, s.columns, "", 0
+		cfg.Trace.File, cfg.Trace.Format, cfg.Trace.Columns, cfg.Trace.Delimiter, cfg.Trace.Limit = s.Trace, s.Format,
+			s.columns, "", 0
 	}
 	if c.Flags().Changed("cluster") {
 		cfg.Cluster = s.Cluster
@@ -262,8 +269,8 @@ func (s *Source) Apply(c *cobra.Command, cfg *config.Config) error {
 	return s.override(cfg)
 }
 
-// autoEstimates stands for the estimates of the trace, and for those of history where jobs of it have none: those of the trace that
-// are not given, so that arena.Fit may choose others.
+// autoEstimates stands for the estimates of the trace, and for those of history where jobs of it have none: those of
+// the trace that are not given, so that arena.Fit may choose others.
 const (
 	autoEstimates  = "auto"
 	traceEstimates = "trace"

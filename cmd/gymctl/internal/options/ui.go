@@ -23,13 +23,16 @@ type UIFlags struct {
 }
 
 // TokenHelp is the help of a flag that names the tokens of pages.
-const TokenHelp = "`FILE` of the tokens that the pages want, one \"ROLE TOKEN\" per line; those of role read or admin count"
+const TokenHelp = "`FILE` of the tokens that the pages want, one \"ROLE TOKEN\" per line; those of role read or " +
+	"admin count"
 
 // Flags adds --ui and --ui-token-file.
 func (u *UIFlags) Flags(c *cobra.Command) {
 	u.Flag = "ui"
 	f := c.Flags()
-	f.StringVar(&u.Addr, "ui", "", "show live pages and /metrics at `HOST:PORT` meanwhile (docs/guides/dashboard.md); :PORT is this machine alone, port 0 picks a free one")
+	f.StringVar(&u.Addr, "ui", "",
+		"show live pages and /metrics at `HOST:PORT` meanwhile (docs/guides/dashboard.md); :PORT is this machine alone, "+
+			"port 0 picks a free one")
 	f.StringVar(&u.TokenFile, "ui-token-file", "", TokenHelp)
 	cli.Filled(c, "ui")
 	cli.Needs(c, []string{"ui"}, "ui-token-file")
@@ -48,7 +51,8 @@ func (u *UIFlags) Listen(a *cli.App) (net.Listener, []server.Token, error) {
 	}
 	reads := func(t server.Token) bool { return t.Role == server.RoleRead || t.Role == server.RoleAdmin }
 	if u.TokenFile != "" && !slices.ContainsFunc(tokens, reads) {
-		return nil, nil, fault.Mistakef("%s %s: no token has role read or admin, so nobody could look", tokenFlag, u.TokenFile)
+		return nil, nil, fault.Mistakef("%s %s: no token has role read or admin, so nobody could look", tokenFlag,
+			u.TokenFile)
 	}
 	addr := u.Addr
 	if strings.HasPrefix(addr, ":") {

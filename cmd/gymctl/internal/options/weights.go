@@ -29,7 +29,8 @@ func (w *Weights) Read(c *cobra.Command, policies []string, hold *tuned.Hold, in
 			continue
 		}
 		if !slices.ContainsFunc(policies, func(p string) bool { return policyname.Of(p).Base == x.name }) {
-			return fault.Mistakef("--%s: none of %s is %s; add %s or %s", x.name, strings.Join(policies, ", "), x.name, x.name, policyname.Slots(x.name))
+			return fault.Mistakef("--%s: none of %s is %s; add %s or %s", x.name, strings.Join(policies, ", "), x.name, x.name,
+				policyname.Slots(x.name))
 		}
 		got, err := tune.Read(x.name, x.file)
 		if err != nil {

@@ -32,8 +32,10 @@ func (g *againFlags) flags(c *cobra.Command) {
 	cli.JSONFlag(c)
 }
 
-// again plays the policy of a row in a folder of its own in -o DIR, on the windows of secret, nil = the development windows.
-func (g *againFlags) again(a *cli.App, c *cobra.Command, v *benchmark.Version, row *benchmark.Row, secret *benchmark.Secret) (*benchmark.Results, error) {
+// again plays the policy of a row in a folder of its own in -o DIR, on the windows of secret, nil = the development
+// windows.
+func (g *againFlags) again(a *cli.App, c *cobra.Command, v *benchmark.Version, row *benchmark.Row,
+	secret *benchmark.Secret) (*benchmark.Results, error) {
 	if name := options.Changed(c, ofRow...); name != "" {
 		return nil, fault.Mistakef("--%s: the row says what plays", name)
 	}

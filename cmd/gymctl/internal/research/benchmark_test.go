@@ -21,7 +21,8 @@ func TestBenchmarkListsTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out, "dagplace-erdos") || !strings.Contains(out, task.Hash[:12]) || strings.Contains(out, "gpupick") {
+	if !strings.Contains(out, "dagplace-erdos") || !strings.Contains(out, task.Hash[:12]) ||
+		strings.Contains(out, "gpupick") {
 		t.Errorf("got\n%s", out)
 	}
 	var list []research.ListedTask
@@ -44,7 +45,8 @@ func TestBenchmarkShowPrintsARun(t *testing.T) {
 	}
 	var d research.ShownTask
 	clitest.Strict(t, clitest.Must(t, "benchmark", "show", "workerplace-ps", "--json"), &d)
-	if d.Name != "workerplace-ps" || len(d.Hash) != 64 || d.Env != "WorkerPlace-v1" || d.Steps != 2_000_000 || d.Kwargs["comm"] != "ps" {
+	if d.Name != "workerplace-ps" || len(d.Hash) != 64 || d.Env != "WorkerPlace-v1" || d.Steps != 2_000_000 ||
+		d.Kwargs["comm"] != "ps" {
 		t.Errorf("got %+v", d)
 	}
 }
@@ -67,28 +69,36 @@ func TestBenchmarkFromRunToRow(t *testing.T) {
 		t.Error("the page has no profiles")
 	}
 	var report benchmark.Report
-	if err := json.Unmarshal([]byte(clitest.Must(t, "benchmark", "report", "runs/best", "runs/random", "--tasks", tasks, "--json")), &report); err != nil {
+	if err := json.Unmarshal(
+		[]byte(clitest.Must(t, "benchmark", "report", "runs/best", "runs/random", "--tasks", tasks, "--json")),
+		&report); err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Rows) != 2 || report.Rows[0].IQM != 1 || report.Rows[1].IQM != 0 || len(report.Pairs) != 1 || report.Pairs[0].Probability != 1 {
+	if len(report.Rows) != 2 || report.Rows[0].IQM != 1 || report.Rows[1].IQM != 0 || len(report.Pairs) != 1 ||
+		report.Pairs[0].Probability != 1 {
 		t.Errorf("got %+v", report)
 	}
-	clitest.Must(t, "benchmark", "submit", "runs/best", "-o", "best.json", "--command", "gymctl benchmark run --policy best -o runs/best")
-	if out := clitest.Must(t, "benchmark", "verify", "best.json"); !strings.Contains(out, "not replayed") || strings.Contains(out, "verified") {
+	clitest.Must(t, "benchmark", "submit", "runs/best", "-o", "best.json", "--command",
+		"gymctl benchmark run --policy best -o runs/best")
+	if out := clitest.Must(t, "benchmark", "verify", "best.json"); !strings.Contains(out, "not replayed") ||
+		strings.Contains(out, "verified") {
 		t.Errorf("a row that was not played again: %s", out)
 	}
-	if out := clitest.Must(t, "benchmark", "verify", "best.json", "--replay", "-o", "runs/again"); !strings.Contains(out, "verified") || !strings.Contains(out, "the same values") {
+	if out := clitest.Must(t, "benchmark", "verify", "best.json", "--replay", "-o", "runs/again"); !strings.Contains(out,
+		"verified") || !strings.Contains(out, "the same values") {
 		t.Errorf("got %s", out)
 	}
 	for _, from := range []string{"best.json", "runs/best"} {
 		if out := clitest.Must(t, "benchmark", "report", from, "--tasks", tasks); !strings.Contains(out, "not replayed") {
 			t.Errorf("%s: got\n%s", from, out)
 		}
-		if out := clitest.Must(t, "benchmark", "report", from, "--tasks", tasks, "--json"); !strings.Contains(out, `"numbers": "not replayed"`) && !strings.Contains(out, `"numbers":"not replayed"`) {
+		if out := clitest.Must(t, "benchmark", "report", from, "--tasks", tasks, "--json"); !strings.Contains(out,
+			`"numbers": "not replayed"`) && !strings.Contains(out, `"numbers":"not replayed"`) {
 			t.Errorf("%s: got %s", from, out)
 		}
 	}
-	if out := clitest.Must(t, "benchmark", "report", "--rows", "best"); strings.Contains(out, "best  not replayed") || !strings.Contains(out, "replayed") {
+	if out := clitest.Must(t, "benchmark", "report", "--rows", "best"); strings.Contains(out, "best  not replayed") ||
+		!strings.Contains(out, "replayed") {
 		t.Errorf("the leaderboard's rows were played again: got\n%s", out)
 	}
 	// A row of zeros has hashes that match.
@@ -116,9 +126,11 @@ func TestBenchmarkFromRunToRow(t *testing.T) {
 	clitest.Write(t, "changed.json", changed)
 	clitest.Wrong(t, []string{"benchmark", "verify", "changed.json"}, "its hash does not match")
 	clitest.Wrong(t, []string{"benchmark", "submit", "runs/best", "-o", "x.json"}, "the commands that repeat")
-	clitest.Wrong(t, []string{"benchmark", "run", "--policy", "best", "--checkpoint", "x", "-o", "y"}, "--checkpoint and --policy do not go together")
+	clitest.Wrong(t, []string{"benchmark", "run", "--policy", "best", "--checkpoint", "x", "-o", "y"},
+		"--checkpoint and --policy do not go together")
 	clitest.Wrong(t, []string{"benchmark", "run", "--policy", "best", "--split", "sealed", "-o", "y"}, "is open")
-	if code, out, said := clitest.Run(t, "benchmark", "run", "--policy", "heft", "--tasks", "workerplace-*", "-o", "none"); code != cli.ExitMistake || out != "" || !strings.HasSuffix(said, "plays none of the tasks\n") {
+	if code, out, said := clitest.Run(t, "benchmark", "run", "--policy", "heft", "--tasks", "workerplace-*", "-o",
+		"none"); code != cli.ExitMistake || out != "" || !strings.HasSuffix(said, "plays none of the tasks\n") {
 		t.Errorf("a policy that plays nothing: exit code %d, %q, %q", code, out, said)
 	}
 	clitest.Wrong(t, []string{"benchmark", "run", "--external", "x", "--tasks", "dagplace-*", "-o", "z"}, "--serve")
@@ -141,11 +153,14 @@ func TestBenchmarkSecrets(t *testing.T) {
 	if clitest.Read(t, "secret") != kept {
 		t.Error("the secret was replaced")
 	}
-	clitest.Wrong(t, []string{"benchmark", "run", "--policy", "best", "--split", "sealed", "--secret", "secret", "-o", "runs"}, "is not that of version 1")
+	clitest.Wrong(t,
+		[]string{"benchmark", "run", "--policy", "best", "--split", "sealed", "--secret", "secret", "-o", "runs"},
+		"is not that of version 1")
 }
 
-// A row is opened with a secret: played on development windows again, then on sealed ones, and put into the leaderboard. Numbers
-// that were made up, parts that were changed and references of other windows are refused, and the leaderboard stays as it is.
+// A row is opened with a secret: played on development windows again, then on sealed ones, and put into the
+// leaderboard. Numbers that were made up, parts that were changed and references of other windows are refused, and the
+// leaderboard stays as it is.
 func TestBenchmarkOpensRows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	secret := benchmark.Draw()
@@ -161,17 +176,20 @@ func TestBenchmarkOpensRows(t *testing.T) {
 	}
 	const task = "dagplace-fork-join"
 	for _, policy := range []string{"random", "best"} {
-		clitest.Must(t, "benchmark", "run", "--policy", policy, "--tasks", task, "--split", "sealed", "--secret", "secret", "-o", "sealed/"+policy)
+		clitest.Must(t, "benchmark", "run", "--policy", policy, "--tasks", task, "--split", "sealed", "--secret", "secret",
+			"-o", "sealed/"+policy)
 	}
 	// The other tasks are absent, which it says.
-	if code, _, said := clitest.Run(t, "benchmark", "record", "sealed/random", "sealed/best", "--split", "sealed", "-o", "references.json"); code == cli.ExitDone || !strings.Contains(said, "there are no results") {
+	if code, _, said := clitest.Run(t, "benchmark", "record", "sealed/random", "sealed/best", "--split", "sealed", "-o",
+		"references.json"); code == cli.ExitDone || !strings.Contains(said, "there are no results") {
 		t.Fatalf("exit code %d, %s", code, said)
 	}
 	clitest.Must(t, "benchmark", "run", "--policy", "best", "--tasks", task, "-o", "best")
 	clitest.Must(t, "benchmark", "submit", "best", "-o", "best.json", "--command", "x", "--author", "A. Person")
 	clitest.Write(t, "board.json", `{"format": 1, "version": 1, "rows": []}`)
 	open := func(row string, more ...string) []string {
-		return append([]string{"benchmark", "open", row, "--secret", "secret", "--references", "references.json", "--leaderboard", "board.json", "-o", "opened"}, more...)
+		return append([]string{"benchmark", "open", row, "--secret", "secret", "--references", "references.json",
+			"--leaderboard", "board.json", "-o", "opened"}, more...)
 	}
 	if out := clitest.Must(t, open("best.json")...); !strings.Contains(out, "1.000") {
 		t.Errorf("the best rule does not score 1 on sealed windows:\n%s", out)
@@ -180,7 +198,8 @@ func TestBenchmarkOpensRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(board.Rows) != 1 || board.Rows[0].Sealed[task][0] != 1 || board.Rows[0].Dev[task][0] != 1 || board.Rows[0].Opened == "" {
+	if len(board.Rows) != 1 || board.Rows[0].Sealed[task][0] != 1 || board.Rows[0].Dev[task][0] != 1 ||
+		board.Rows[0].Opened == "" {
 		t.Fatalf("the leaderboard has %+v", board.Rows)
 	}
 	kept := clitest.Read(t, "board.json")
@@ -222,7 +241,8 @@ func TestBenchmarkOpensRows(t *testing.T) {
 	refused(open("best.json"), "is of other windows")
 	clitest.Write(t, "references.json", refs)
 	// Another author cannot replace the row by one of the same name.
-	clitest.Must(t, "benchmark", "submit", "opened/development", "-o", "other.json", "--command", "x", "--author", "B. Person")
+	clitest.Must(t, "benchmark", "submit", "opened/development", "-o", "other.json", "--command", "x", "--author",
+		"B. Person")
 	refused(open("other.json"), `by "A. Person", and this one is of kind rule by "B. Person"`)
 }
 
@@ -230,31 +250,40 @@ func TestBenchmarkOpensRows(t *testing.T) {
 func TestBenchmarkTrainsAndPlaysAgents(t *testing.T) {
 	clitest.OneGoroutine(t)
 	t.Chdir(t.TempDir())
-	short := []string{"--set", "train.steps=2048", "--set", "train.eval_every=2048", "--set", "eval.validation=2", "--workers", "2"}
+	short := []string{"--set", "train.steps=2048", "--set", "train.eval_every=2048", "--set", "eval.validation=2",
+		"--workers", "2"}
 	clitest.Must(t, append([]string{"benchmark", "train", "dagplace-fork-join", "-o", "ours"}, short...)...)
-	clitest.Must(t, append([]string{"benchmark", "train", "dagplace-fork-join", "-o", "ours"}, short...)...) // it is done already
-	clitest.Wrong(t, []string{"benchmark", "train", "dagplace-fork-join", "-o", "other", "--set", "env.gpus=4"}, "are the task's")
+	// it is done already
+	clitest.Must(t, append([]string{"benchmark", "train", "dagplace-fork-join", "-o", "ours"}, short...)...)
+	clitest.Wrong(t, []string{"benchmark", "train", "dagplace-fork-join", "-o", "other", "--set", "env.gpus=4"},
+		"are the task's")
 	var r benchmark.Results
-	if err := json.Unmarshal([]byte(clitest.Must(t, "benchmark", "run", "--checkpoint", "ours", "-o", "played", "--json")), &r); err != nil {
+	if err := json.Unmarshal([]byte(clitest.Must(t, "benchmark", "run", "--checkpoint", "ours", "-o", "played", "--json")),
+		&r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Tasks) != 1 || len(r.Tasks[0].Values) != 5 || len(r.Tasks[0].Files) != 5 || !slices.Equal(r.Tasks[0].Seeds, []uint64{1, 2, 3, 4, 5}) {
-		t.Errorf("got %d tasks, of the first %d runs by %v with seeds %v", len(r.Tasks), len(r.Tasks[0].Values), r.Tasks[0].Files, r.Tasks[0].Seeds)
+	if len(r.Tasks) != 1 || len(r.Tasks[0].Values) != 5 || len(r.Tasks[0].Files) != 5 ||
+		!slices.Equal(r.Tasks[0].Seeds, []uint64{1, 2, 3, 4, 5}) {
+		t.Errorf("got %d tasks, of the first %d runs by %v with seeds %v", len(r.Tasks), len(r.Tasks[0].Values),
+			r.Tasks[0].Files, r.Tasks[0].Seeds)
 	}
 	clitest.Must(t, "benchmark", "submit", "played", "-o", "row.json", "--command", "x")
 	// The row needs the runs, and takes no others.
-	clitest.Wrong(t, []string{"benchmark", "verify", "row.json", "--replay", "-o", "again"}, "want their runs by --checkpoint")
+	clitest.Wrong(t, []string{"benchmark", "verify", "row.json", "--replay", "-o", "again"},
+		"want their runs by --checkpoint")
 	clitest.Must(t, "benchmark", "verify", "row.json", "--replay", "--checkpoint", "ours", "-o", "again")
 	if err := os.Rename(filepath.Join("ours", "dagplace-fork-join", "seed-1"), "aside"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(filepath.Join("ours", "dagplace-fork-join", "seed-2"), filepath.Join("ours", "dagplace-fork-join", "seed-1")); err != nil {
+	if err := os.Rename(filepath.Join("ours", "dagplace-fork-join", "seed-2"),
+		filepath.Join("ours", "dagplace-fork-join", "seed-1")); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename("aside", filepath.Join("ours", "dagplace-fork-join", "seed-2")); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, said := clitest.Run(t, "benchmark", "verify", "row.json", "--replay", "--checkpoint", "ours", "-o", "swapped"); code != cli.ExitMistake || !strings.Contains(said, "it is another policy") {
+	if code, _, said := clitest.Run(t, "benchmark", "verify", "row.json", "--replay", "--checkpoint", "ours", "-o",
+		"swapped"); code != cli.ExitMistake || !strings.Contains(said, "it is another policy") {
 		t.Errorf("other runs than the row's: exit code %d, %s", code, said)
 	}
 	// As models the agents play as they do as checkpoints, and a model for another environment is refused.
@@ -262,10 +291,13 @@ func TestBenchmarkTrainsAndPlaysAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, seed := range []string{"1", "2", "3", "4", "5"} {
-		clitest.Must(t, "ckpt", "export", "ours/dagplace-fork-join/seed-"+seed, "-o", "models/dagplace-fork-join/seed-"+seed+".onnx")
+		clitest.Must(t, "ckpt", "export", "ours/dagplace-fork-join/seed-"+seed, "-o",
+			"models/dagplace-fork-join/seed-"+seed+".onnx")
 	}
 	var m benchmark.Results
-	if err := json.Unmarshal([]byte(clitest.Must(t, "benchmark", "run", "--policy-onnx", "models", "--name", "exported", "-o", "models-played", "--json")), &m); err != nil {
+	if err := json.Unmarshal(
+		[]byte(clitest.Must(t, "benchmark", "run", "--policy-onnx", "models", "--name", "exported", "-o", "models-played",
+			"--json")), &m); err != nil {
 		t.Fatal(err)
 	}
 	for i, k := range []int{1, 0, 2, 3, 4} { // the first two runs were swapped above
@@ -274,7 +306,8 @@ func TestBenchmarkTrainsAndPlaysAgents(t *testing.T) {
 		}
 	}
 	clitest.Must(t, "benchmark", "submit", "models-played", "-o", "models.json", "--command", "x")
-	clitest.Wrong(t, []string{"benchmark", "verify", "models.json", "--replay", "-o", "models-again"}, "want their files by --policy-onnx")
+	clitest.Wrong(t, []string{"benchmark", "verify", "models.json", "--replay", "-o", "models-again"},
+		"want their files by --policy-onnx")
 	clitest.Must(t, "benchmark", "verify", "models.json", "--replay", "--policy-onnx", "models", "-o", "models-again")
 	one := "models/dagplace-fork-join/seed-1.onnx"
 	for want, args := range map[string][]string{

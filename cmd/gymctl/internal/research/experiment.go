@@ -77,7 +77,8 @@ type settingsFlags struct {
 
 func (s *settingsFlags) flags(c *cobra.Command, quick *bool) {
 	f := c.Flags()
-	f.StringArrayVar(&s.sets, "set", nil, "change a setting: `KEY.PATH=VALUE`, KEY.PATH+=VALUE adds to a list (repeatable)")
+	f.StringArrayVar(&s.sets, "set", nil,
+		"change a setting: `KEY.PATH=VALUE`, KEY.PATH+=VALUE adds to a list (repeatable)")
 	f.StringVar(&s.file, "settings", "", "change the settings that a YAML `FILE` gives, before --set")
 	cli.Filled(c, "settings")
 	options.CompleteSet(c, func(_ *cobra.Command, names []string) configs.Validator {

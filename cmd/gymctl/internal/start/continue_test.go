@@ -12,7 +12,8 @@ import (
 func TestContinueBeginsARunOrContinuesIt(t *testing.T) {
 	t.Chdir(t.TempDir())
 	short := []string{
-		"train", "-c", "cartpole-ppo", "--no-eval", "--workers", "1", "--set", "train.envs=4", "--set", "train.eval_every=2000",
+		"train", "-c", "cartpole-ppo", "--no-eval", "--workers", "1", "--set", "train.envs=4", "--set",
+		"train.eval_every=2000",
 		"--set", "train.checkpoint_every=500", "--set", "eval.validation=1", "--set", "ppo.steps=64", "--set", "train.keep=0",
 	}
 	with := func(more ...string) []string { return append(append([]string{}, short...), more...) }
@@ -28,7 +29,8 @@ func TestContinueBeginsARunOrContinuesIt(t *testing.T) {
 		{with("--continue"), "--continue "},
 		{[]string{"train", "--resume", "twice", "--continue"}, "--continue "},
 		{with("--run-dir", "twice", "--continue", "--seeds", "2"), "twice holds a single run"},
-		{with("--run-dir", "twice", "--continue", "--set", "ppo.lr=0.5"), "ppo: the run in twice goes on with the one it began with"},
+		{with("--run-dir", "twice", "--continue", "--set", "ppo.lr=0.5"),
+			"ppo: the run in twice goes on with the one it began with"},
 	} {
 		if code, _, said := clitest.Run(t, c.args...); code != cli.ExitMistake || !strings.Contains(said, c.want) {
 			t.Errorf("%v: exit code %d, said %q, want 2 and %q", c.args, code, said, c.want)

@@ -120,19 +120,23 @@ func (o *evalOptions) flags(c *cobra.Command) {
 	options.LateFlag(&o.late, f.IntVar, "seeds", 1, "play random policies `N` times",
 		func(cfg *config.Config) *int { return &cfg.Eval.Seeds })
 	f.Bool("no-whole", false, "skip the run over the whole test part, where the configuration has one (eval.whole)")
-	f.StringSliceVar(&o.onRungs, "rungs", nil, "compare with each of these estimates of run times, joined by commas: `ESTIMATES`, as none,history,exact")
+	f.StringSliceVar(&o.onRungs, "rungs", nil,
+		"compare with each of these estimates of run times, joined by commas: `ESTIMATES`, as none,history,exact")
 	options.HtmlFlag(f, &o.html)
 	o.web.Flags(c)
 	cli.JSONFlag(c)
-	f.BoolVar(&o.atEOF, "until-eof", false, "end when standard input ends, for a program that starts this one and may be killed")
+	f.BoolVar(&o.atEOF, "until-eof", false,
+		"end when standard input ends, for a program that starts this one and may be killed")
 	o.src.Flags(c, "the first checkpoint's, else quickstart")
 	o.door.Flags(c)
 	o.queue.Flags(c)
-	f.StringArrayVar(&o.external.Names, "external", nil, "wait for a policy called `NAME` to play through --serve (repeatable)")
+	f.StringArrayVar(&o.external.Names, "external", nil,
+		"wait for a policy called `NAME` to play through --serve (repeatable)")
 	cli.CompleteList(c, "policies", options.RivalNames)
 	cli.CompleteList(c, "rungs", func(*cobra.Command, string) []string { return options.EstimateNames() })
 	cli.CompleteDir(c, "checkpoint")
-	f.DurationVar(&o.external.Timeout, "external-timeout", 10*time.Minute, "give up on policies of --external when none of them has finished a window for this long")
+	f.DurationVar(&o.external.Timeout, "external-timeout", 10*time.Minute,
+		"give up on policies of --external when none of them has finished a window for this long")
 	options.ExternalRules(c)
 	cli.Needs(c, []string{"checkpoint"}, "ui")
 	cli.Apart(c, []string{"listen", "queue"}, "serve", "policy-onnx")
@@ -240,7 +244,8 @@ func (o *evalOptions) run(a *cli.App, c *cobra.Command) (err error) {
 	err = a.Show(c, r, r.WriteTable)
 	if err == nil && o.html != "" {
 		err = options.WritePage(ctx, a, o.html, &runpage.Page{
-			Config: o.cfg, Evaluated: o.opt, Runs: runsIn(o.opt.Checkpoints), Sheets: r.Sheets(), Results: runpage.ResultsOf(r, o.cfg.Estimates()),
+			Config: o.cfg, Evaluated: o.opt, Runs: runsIn(o.opt.Checkpoints), Sheets: r.Sheets(), Results: runpage.ResultsOf(r,
+				o.cfg.Estimates()),
 		})
 	}
 	if err != nil {
@@ -292,7 +297,8 @@ func absent(c arena.Comparison) error {
 	if names == nil {
 		return nil
 	}
-	return fmt.Errorf("external policies are missing: %s; want each to play all windows within --external-timeout", strings.Join(names, ", "))
+	return fmt.Errorf("external policies are missing: %s; want each to play all windows within --external-timeout",
+		strings.Join(names, ", "))
 }
 
 // runsOf returns checkpoints with the runs in folders of several seeds in place of these.

@@ -29,7 +29,8 @@ func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
 		{"--checkpoint run/checkpoints", "neither a checkpoint"},
 		{"--checkpoint run --checkpoint run", "named twice"},
 		{"--checkpoint run --set env.visible=8", "does not fit this environment"},
-		{"--checkpoint run --cluster 2x8", "does not fit this environment, where its network has weights of other shapes (those of kind attention fit"},
+		{"--checkpoint run --cluster 2x8",
+			"does not fit this environment, where its network has weights of other shapes (those of kind attention fit"},
 		{"--checkpoint run --trace nowhere.csv", "nowhere.csv"},
 		{"--checkpoint run --trace few.csv", "few.csv|too few jobs"},
 		{"--checkpoint run --format csv", "--format goes with --trace"},
@@ -44,7 +45,8 @@ func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
 		{"--checkpoint run --policies rollout:sjff@slots", `did you mean rollout:sjf@slots?`},
 		{"--checkpoint run --policies rollout:random@slots", `random draws at random`},
 		{"--checkpoint run --policies rollout:rollout:sjf", `looks ahead twice`},
-		{"--checkpoint run --policies rollout:fifo+skip --estimates none", "--policies|a rollout plays jobs to their end, and estimates: none hides run times"},
+		{"--checkpoint run --policies rollout:fifo+skip --estimates none",
+			"--policies|a rollout plays jobs to their end, and estimates: none hides run times"},
 		{"--env QueueRank-v1 --policies rollout:sjf@slots", "QueueRank-v1 does not"},
 		{"-c cartpole-ppo --policies rollout:sjf", "rollout:sjf looks ahead, which no policy can here"},
 		{"--checkpoint run --windows 0", "--windows: got 0"},
@@ -61,7 +63,8 @@ func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
 		{"--checkpoint run --rungs none,gbdt:none.bin", "model none.bin: |no such file"},
 		{"--checkpoint run --rungs none,exact --estimates none", "--estimates does not go with --rungs"},
 		{"--checkpoint run --rungs none,exact --serve 127.0.0.1:0 --external x", "--serve does not go with --rungs"},
-		{"-c tiny.yaml --rungs none,exact --policies sjf,srtf", "--rungs none: all of sjf, srtf rank by run times, and there are none"},
+		{"-c tiny.yaml --rungs none,exact --policies sjf,srtf",
+			"--rungs none: all of sjf, srtf rank by run times, and there are none"},
 		{"--checkpoint run --rungs none,exact --policies fifo,sjff", `--policies: got "sjff"`},
 		{"--checkpoint run --rungs none,exact --policies fifo,fifo+strict", "fifo+strict is named twice"},
 		{"-c cartpole-ppo --rungs none,exact", "--rungs: CartPole-v1 has no run times to know"},
@@ -100,7 +103,8 @@ func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
 func TestEvalDocument(t *testing.T) {
 	clitest.InRoom(t, true)
 	out := clitest.Must(t, "eval", "--checkpoint", "run", "--json")
-	if got := strings.Join(clitest.Keys(t, out), "\n"); got != strings.Join(evalKeys, "\n") || strings.Count(out, "\n") != 1 {
+	if got := strings.Join(clitest.Keys(t, out), "\n"); got != strings.Join(evalKeys, "\n") ||
+		strings.Count(out, "\n") != 1 {
 		t.Errorf("keys\n%s, want\n%s", got, strings.Join(evalKeys, "\n"))
 	}
 	if again := clitest.Must(t, "eval", "--checkpoint", "run", "--json", "--workers", "1"); again != out {
@@ -121,9 +125,11 @@ func TestEvalDocument(t *testing.T) {
 		return d, names
 	}
 	// Flags override the run's configuration; each checkpoint is compared with everything else.
-	d, names := read(clitest.Must(t, "eval", "--checkpoint", "run", "--checkpoint", "run/checkpoints/800", "--policies", "srtf,random@slots", "--windows", "3",
+	d, names := read(clitest.Must(t, "eval", "--checkpoint", "run", "--checkpoint", "run/checkpoints/800", "--policies",
+		"srtf,random@slots", "--windows", "3",
 		"--seeds", "2", "--trace", "jobs.csv", "--json"))
-	if len(d.Windows) != 3 || len(d.Paired) != 2*2*3 || !strings.HasSuffix(names, "srtf+skip heuristic, random@slots slots, ") || len(d.Policies) != 4 {
+	if len(d.Windows) != 3 || len(d.Paired) != 2*2*3 ||
+		!strings.HasSuffix(names, "srtf+skip heuristic, random@slots slots, ") || len(d.Policies) != 4 {
 		t.Errorf("%d windows, %d pairs, policies %s", len(d.Windows), len(d.Paired), names)
 	}
 	// Without a checkpoint, policies are compared with each other.
@@ -136,12 +142,14 @@ func TestEvalDocument(t *testing.T) {
 func TestEvalForPeople(t *testing.T) {
 	clitest.InRoom(t, true)
 	out := clitest.Must(t, "eval", "--checkpoint", "run", "--set", "eval.whole=true")
-	for _, want := range []string{"policy ", "ppo@", "fifo+strict", "agent vs it", "4 windows of 32 jobs each", "One run over the whole test part"} {
+	for _, want := range []string{"policy ", "ppo@", "fifo+strict", "agent vs it", "4 windows of 32 jobs each",
+		"One run over the whole test part"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("printed %q, want %q in it", out, want)
 		}
 	}
-	if out := clitest.Must(t, "eval", "--checkpoint", "run", "--set", "eval.whole=true", "--no-whole"); strings.Contains(out, "whole test part") {
+	if out := clitest.Must(t, "eval", "--checkpoint", "run", "--set", "eval.whole=true",
+		"--no-whole"); strings.Contains(out, "whole test part") {
 		t.Error("--no-whole changes nothing")
 	}
 	if out := clitest.Must(t, "eval", "-c", "tiny.yaml"); strings.Contains(out, "agent vs it") {
@@ -154,11 +162,14 @@ func TestEvalBelowTheRungOfATeacher(t *testing.T) {
 	clitest.InRoom(t, true)
 	config := clitest.Read(t, "run/config.yaml")
 	clitest.Write(t, "run/config.yaml", strings.Replace(config, "\ntrain:\n", "\ntrain:\n  imitate: sjf@slots\n", 1))
-	clitest.Wrong(t, []string{"eval", "-c", "run/config.yaml", "--estimates", "none", "--policies", "fifo"}, "train.imitate")
-	if out := clitest.Must(t, "eval", "--checkpoint", "run", "--estimates", "none", "--windows", "1"); !strings.Contains(out, "estimates: none") {
+	clitest.Wrong(t, []string{"eval", "-c", "run/config.yaml", "--estimates", "none", "--policies", "fifo"},
+		"train.imitate")
+	if out := clitest.Must(t, "eval", "--checkpoint", "run", "--estimates", "none", "--windows",
+		"1"); !strings.Contains(out, "estimates: none") {
 		t.Errorf("eval --estimates none prints %s", out)
 	}
-	if out := clitest.Must(t, "eval", "--checkpoint", "run", "--rungs", "none,exact", "--windows", "1"); !strings.Contains(out, "lost on none") {
+	if out := clitest.Must(t, "eval", "--checkpoint", "run", "--rungs", "none,exact", "--windows",
+		"1"); !strings.Contains(out, "lost on none") {
 		t.Errorf("eval --rungs prints %s", out)
 	}
 	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--estimates", "none", "--policies", "sjf@slots"}, "hides")
@@ -168,7 +179,8 @@ func TestEvalBelowTheRungOfATeacher(t *testing.T) {
 func TestEvalOnRungs(t *testing.T) {
 	clitest.OneGoroutine(t)
 	clitest.InRoom(t, true)
-	args := strings.Fields("eval --checkpoint run --policies fifo+skip,sjf+skip,random@slots --seeds 2 --windows 4 --rungs none,history,exact")
+	args := strings.Fields(
+		"eval --checkpoint run --policies fifo+skip,sjf+skip,random@slots --seeds 2 --windows 4 --rungs none,history,exact")
 	out := clitest.Must(t, args...)
 	header, rest, _ := strings.Cut(out, "\n\n")
 	if header != "estimates: none, history (causal), exact" {
@@ -193,7 +205,9 @@ func TestEvalOnRungs(t *testing.T) {
 	if !strings.HasSuffix(rows[3], "+0.0 % [+0.0, +0.0] +0.0 % [+0.0, +0.0]") || strings.Count(rows[4], "–") != 2 {
 		t.Errorf("rows %q, %q", rows[3], rows[4])
 	}
-	for _, want := range []string{"4 windows of 32 jobs each", "lost on:", "–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.", "was trained on estimates: "} {
+	for _, want := range []string{"4 windows of 32 jobs each", "lost on:",
+		"–: ranks by run times, and there are none: sjf+skip.", "fifo+skip asks nothing of run times.",
+		"was trained on estimates: "} {
 		if !strings.Contains(below, want) {
 			t.Errorf("below stands\n%s, want %q in it", below, want)
 		}
@@ -248,7 +262,8 @@ func TestEvalOnRungs(t *testing.T) {
 	if clitest.Must(t, append(args, "--html", "page.html")...) != out {
 		t.Error("--html changes the table")
 	}
-	if b, err := os.ReadFile("page.html"); err != nil || !strings.Contains(string(b), "What policies lose by not knowing run times") {
+	if b, err := os.ReadFile("page.html"); err != nil ||
+		!strings.Contains(string(b), "What policies lose by not knowing run times") {
 		t.Errorf("the page: %v", err)
 	}
 }
@@ -258,7 +273,8 @@ func TestInterruptedEvalPrintsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, said bytes.Buffer
-	if code := clitest.Execute(ctx, []string{"eval", "--checkpoint", "run", "--json"}, &out, &said); code != cli.ExitInterrupted || out.Len() != 0 {
+	if code := clitest.Execute(ctx, []string{"eval", "--checkpoint", "run", "--json"}, &out, &said); code !=
+		cli.ExitInterrupted || out.Len() != 0 {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), said.String())
 	}
 }
@@ -266,10 +282,12 @@ func TestInterruptedEvalPrintsNothing(t *testing.T) {
 // The others are still compared, and the error names the policy that did not come.
 func TestAnExternalPolicyThatNeverComesIsAFailure(t *testing.T) {
 	t.Chdir(t.TempDir())
-	args := strings.Fields("eval --policies fifo+skip --windows 2 --no-whole --set trace.synth.jobs=4000 --serve 127.0.0.1:0 --external never --external nobody --external-timeout 1ms")
+	args := strings.Fields(
+		"eval --policies fifo+skip --windows 2 --no-whole --set trace.synth.jobs=4000 --serve 127.0.0.1:0 --external never --external nobody --external-timeout 1ms")
 	code, out, said := clitest.Run(t, args...)
 	const want = "gymctl: external policies are missing: never (finished 0 of 2 windows), nobody (finished 0 of 2 windows); want each to play all windows within --external-timeout\n"
-	if code != cli.ExitFailed || !strings.HasSuffix(said, want) || !strings.Contains(out, "\nfifo+skip ") || !strings.Contains(out, "\nnever missing: finished 0 of 2 windows") {
+	if code != cli.ExitFailed || !strings.HasSuffix(said, want) || !strings.Contains(out, "\nfifo+skip ") ||
+		!strings.Contains(out, "\nnever missing: finished 0 of 2 windows") {
 		t.Errorf("exit code %d, printed\n%ssaid\n%s", code, out, said)
 	}
 	code, out, said = clitest.Run(t, append(args, "--json")...)

@@ -40,7 +40,8 @@ func TestTrainAndEvalWritePages(t *testing.T) {
 		t.Errorf("the table is gone: %s", out)
 	}
 	p := page(t, "run/page.html")
-	if len(p.Charts) != 2 || p.Charts[0].Curves[0].Name != "run" || len(p.Charts[0].Levels) != 2 || len(p.Forests) != 2 || len(p.Tables) != 1 || len(p.Runs) != 2 {
+	if len(p.Charts) != 2 || p.Charts[0].Curves[0].Name != "run" || len(p.Charts[0].Levels) != 2 || len(p.Forests) != 2 ||
+		len(p.Tables) != 1 || len(p.Runs) != 2 {
 		t.Errorf("page of the training: %+v", p)
 	}
 	out = clitest.Must(t, "eval", "--checkpoint", "run", "--policies", "fifo,sjf", "--html", "eval.html", "--json")
@@ -51,7 +52,8 @@ func TestTrainAndEvalWritePages(t *testing.T) {
 		t.Errorf("page of the evaluation: %+v", p)
 	}
 	clitest.Must(t, "train", "-c", "tiny.yaml", "--run-dir", "two", "--seeds", "2", "--html", "two.html")
-	if p = page(t, "two.html"); len(p.Charts[0].Curves) != 2 || len(p.Forests[0].Rows) != 4 || !strings.HasSuffix(p.Forests[0].Rows[0].Name, ", seed-1") {
+	if p = page(t, "two.html"); len(p.Charts[0].Curves) != 2 || len(p.Forests[0].Rows) != 4 ||
+		!strings.HasSuffix(p.Forests[0].Rows[0].Name, ", seed-1") {
 		t.Errorf("page of two seeds: %+v", p)
 	}
 	// A run that is resumed to its end writes the same page.
@@ -76,7 +78,8 @@ func TestAPageThatCannotBeWrittenIsRefusedAtOnce(t *testing.T) {
 			"../nowhere/p.html": "--html: there is no folder ../nowhere for p.html",
 		} {
 			code, out, said := clitest.Run(t, append(verb, "--html", filepath.FromSlash(html))...)
-			if code != cli.ExitMistake || out != "" || !strings.Contains(filepath.ToSlash(said), want) || strings.Count(said, "\n") != 1 {
+			if code != cli.ExitMistake || out != "" || !strings.Contains(filepath.ToSlash(said), want) ||
+				strings.Count(said, "\n") != 1 {
 				t.Errorf("%s --html %s: exit code %d, said %q, want %q", verb[0], html, code, said, want)
 			}
 		}

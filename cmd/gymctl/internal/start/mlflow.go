@@ -23,15 +23,19 @@ type mlflowFlags struct{ url, experiment string }
 
 func (m *mlflowFlags) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&m.url, "mlflow", "", "send parameters and metrics to the MLflow tracking server at `URL` (docs/guides/train.md); the training never waits for it")
-	f.StringVar(&m.experiment, "mlflow-experiment", "", "`NAME` of the experiment there (default the configuration's name)")
+	f.StringVar(&m.url, "mlflow", "",
+		"send parameters and metrics to the MLflow tracking server at `URL` (docs/guides/train.md); the training never "+
+			"waits for it")
+	f.StringVar(&m.experiment, "mlflow-experiment", "",
+		"`NAME` of the experiment there (default the configuration's name)")
 	cli.Filled(c, "mlflow")
 	cli.Needs(c, []string{"mlflow"}, "mlflow-experiment")
 }
 
-// start sends the runs that are to be trained, if --mlflow was given: one, or one for each seed. done is called with the training's
-// error.
-func (m *mlflowFlags) start(c *cobra.Command, a *cli.App, ui *options.Progress, cfg config.Config, seeds int, dir string) (done func(err error), err error) {
+// start sends the runs that are to be trained, if --mlflow was given: one, or one for each seed. done is called with
+// the training's error.
+func (m *mlflowFlags) start(c *cobra.Command, a *cli.App, ui *options.Progress, cfg config.Config, seeds int,
+	dir string) (done func(err error), err error) {
 	if m.url == "" {
 		return func(error) {}, nil
 	}

@@ -18,19 +18,23 @@ import (
 // ownTrace writes a trace of n jobs, as a user's cluster might have had them: mostly small ones, some of 64 GPUs.
 func ownTrace(t *testing.T, n int) string {
 	t.Helper()
-	return ownTraceAs(t, fmt.Sprintf("jobs%d.csv", n), n, "job_id,user,submit_time,duration,num_gpu\n", func(i, user, at, run, gpus int) string {
-		return fmt.Sprintf("j%d,u%d,%d,%d,%d\n", i, user, at, run, gpus)
-	})
+	return ownTraceAs(t, fmt.Sprintf("jobs%d.csv", n), n, "job_id,user,submit_time,duration,num_gpu\n",
+		func(i, user, at, run, gpus int) string {
+			return fmt.Sprintf("j%d,u%d,%d,%d,%d\n", i, user, at, run, gpus)
+		})
 }
 
-// exportedTrace is ownTrace as a spreadsheet exports it: a byte-order mark, semicolons, dates, lengths of time, other names and line ends.
+// exportedTrace is ownTrace as a spreadsheet exports it: a byte-order mark, semicolons, dates, lengths of time, other
+// names and line ends.
 func exportedTrace(t *testing.T, n int) string {
 	t.Helper()
 	from := time.Date(2024, 2, 28, 22, 0, 0, 0, time.UTC)
-	return ownTraceAs(t, fmt.Sprintf("export%d.csv", n), n, "\ufeffJob ID;User;Submit Time;Duration;Num GPU\r\n", func(i, user, at, run, gpus int) string {
-		length := fmt.Sprintf("%dh%dm%ds", run/3600, run/60%60, run%60)
-		return fmt.Sprintf("j%d;\"Doe, J. %d\";%s;%s;%d\r\n", i, user, from.Add(time.Duration(at)*time.Second).Format("2006-01-02 15:04:05"), length, gpus)
-	})
+	return ownTraceAs(t, fmt.Sprintf("export%d.csv", n), n, "\ufeffJob ID;User;Submit Time;Duration;Num GPU\r\n",
+		func(i, user, at, run, gpus int) string {
+			length := fmt.Sprintf("%dh%dm%ds", run/3600, run/60%60, run%60)
+			return fmt.Sprintf("j%d;\"Doe, J. %d\";%s;%s;%d\r\n", i, user,
+				from.Add(time.Duration(at)*time.Second).Format("2006-01-02 15:04:05"), length, gpus)
+		})
 }
 
 // ownTraceAs writes the jobs of ownTrace as rows below header.
@@ -58,8 +62,10 @@ func ownTraceAs(t *testing.T, name string, n int, header string, row func(i, use
 func TestAnOwnTraceOnAnOwnClusterTrainsAtOnce(t *testing.T) {
 	clitest.OneGoroutine(t)
 	t.Chdir(t.TempDir())
-	clitest.Write(t, "uniform.yaml", "name: uniform\nracks:\n  - count: 2\n    nodes:\n      - {count: 8, gpus: 8, gpu_type: A100}\n")
-	clitest.Write(t, "mixed.yaml", "name: mixed\nracks:\n  - nodes:\n      - {count: 2, gpus: 8, gpu_type: A100}\n      - {count: 3, gpus: 4, gpu_type: V100}\n")
+	clitest.Write(t, "uniform.yaml",
+		"name: uniform\nracks:\n  - count: 2\n    nodes:\n      - {count: 8, gpus: 8, gpu_type: A100}\n")
+	clitest.Write(t, "mixed.yaml",
+		"name: mixed\nracks:\n  - nodes:\n      - {count: 2, gpus: 8, gpu_type: A100}\n      - {count: 3, gpus: 4, gpu_type: V100}\n")
 	largest := map[string]int{"uniform": 64, "mixed": 16}
 	for _, n := range []int{600, 4000, 100_000} {
 		trace := ownTrace(t, n)
@@ -73,17 +79,21 @@ func TestAnOwnTraceOnAnOwnClusterTrainsAtOnce(t *testing.T) {
 			file, run := cluster+".yaml", fmt.Sprintf("run-%s-%d", cluster, n)
 			if n == 4000 {
 				// The two ways to write the same jobs are the same workload.
-				if a, b := clitest.Must(t, "sim", ownTrace(t, n), "--cluster", file, "--policy", "sjf+skip"), clitest.Must(t, "sim", trace, "--cluster", file, "--policy", "sjf+skip"); rowsOf(a) != rowsOf(b) {
+				if a, b := clitest.Must(t, "sim", ownTrace(t, n), "--cluster", file, "--policy", "sjf+skip"),
+					clitest.Must(t, "sim", trace, "--cluster", file, "--policy", "sjf+skip"); rowsOf(a) != rowsOf(b) {
 					t.Errorf("the export is simulated as\n%s, want\n%s", b, a)
 				}
 				code, out, said := clitest.Run(t, "sim", "--trace", trace, "--cluster", file, "--policy", "sjf+skip", "--json")
-				if refused := strings.Contains(said, " % of the GPU time, refused"); code != cli.ExitDone || refused != (cluster == "mixed") ||
+				if refused := strings.Contains(said, " % of the GPU time, refused"); code != cli.ExitDone ||
+					refused != (cluster == "mixed") ||
 					refused != strings.Contains(out, `"refused_share":0.`) {
 					t.Errorf("sim on %s: exit code %d, said %q", cluster, code, said)
 				}
 			}
-			code, _, said := clitest.Run(t, "train", "--trace", trace, "--cluster", file, "--run-dir", run, "--no-eval", "--workers", "2",
-				"--set", "train.imitate=", "--set", "train.steps=256", "--set", "train.envs=4", "--set", "train.group=0", "--set", "ppo.baseline=", "--set", "ppo.steps=32", "--set", "train.eval_every=256", "--set", "train.checkpoint_every=256",
+			code, _, said := clitest.Run(t, "train", "--trace", trace, "--cluster", file, "--run-dir", run, "--no-eval",
+				"--workers", "2",
+				"--set", "train.imitate=", "--set", "train.steps=256", "--set", "train.envs=4", "--set", "train.group=0", "--set",
+				"ppo.baseline=", "--set", "ppo.steps=32", "--set", "train.eval_every=256", "--set", "train.checkpoint_every=256",
 				"--set", "eval.validation=1")
 			if code != cli.ExitDone {
 				t.Fatalf("train %s on %s: exit code %d: %s", trace, cluster, code, said)
@@ -96,13 +106,15 @@ func TestAnOwnTraceOnAnOwnClusterTrainsAtOnce(t *testing.T) {
 					t.Errorf("train %s on %s does not say %q: %s", trace, cluster, want, said)
 				}
 			}
-			if left := regexp.MustCompile(`left out: [0-9,]+ of [0-9,]+ jobs \([0-9.]+ %\), [0-9.]+ % of the GPU time, ask for more than 16 GPUs \(env\.max_gpus\)`); left.MatchString(said) != (cluster == "mixed") {
+			if left := regexp.MustCompile(
+				`left out: [0-9,]+ of [0-9,]+ jobs \([0-9.]+ %\), [0-9.]+ % of the GPU time, ask for more than 16 GPUs \(env\.max_gpus\)`); left.MatchString(said) != (cluster == "mixed") {
 				t.Errorf("train %s on %s says of what is left out: %s", trace, cluster, said)
 			}
 			// The run's config.yaml has the chosen values, so --resume and eval use them too.
 			config := clitest.Read(t, run+"/config.yaml")
 			chosen := regexp.MustCompile(`env\.window (\d+) and env\.warm (\d+)`).FindStringSubmatch(said)
-			for _, line := range []string{fmt.Sprintf("  max_gpus: %d\n", largest[cluster]), "  window: " + chosen[1] + "\n", "  warm: " + chosen[2] + "\n"} {
+			for _, line := range []string{fmt.Sprintf("  max_gpus: %d\n", largest[cluster]), "  window: " + chosen[1] + "\n",
+				"  warm: " + chosen[2] + "\n"} {
 				if !strings.Contains(config, line) {
 					t.Errorf("%s/config.yaml lacks %q", run, line)
 				}
@@ -118,7 +130,8 @@ func TestAnOwnTraceOnAnOwnClusterTrainsAtOnce(t *testing.T) {
 					Share float64 `json:"above_max_gpus_share"`
 				} `json:"left_out"`
 			}
-			out := clitest.Must(t, "eval", "--checkpoint", run, "--policies", "sjf@slots", "--windows", "2", "--no-whole", "--json")
+			out := clitest.Must(t, "eval", "--checkpoint", run, "--policies", "sjf@slots", "--windows", "2", "--no-whole",
+				"--json")
 			if err := json.Unmarshal([]byte(out), &report); err != nil {
 				t.Fatal(err)
 			}
@@ -170,10 +183,13 @@ func TestGivenSizesAreNotChosen(t *testing.T) {
 	clitest.Wrong(t, []string{"config", "show", "--trace", trace}, "want one FILE or --cluster C")
 	clitest.Wrong(t, []string{"config", "show", "quickstart", "--trace="}, "--trace: got")
 	// A sweep's own set counts as said.
-	clitest.Write(t, "sweep.yaml", "base: quickstart\nset: [trace.file="+trace+", cluster=4x4, train.imitate=, train.imitate_steps=0, train.imitate_epochs=0, train.steps=128, train.envs=4, train.group=4, ppo.steps=32, train.eval_every=128, eval.validation=1]\n"+
-		"space: {env.load: [2]}\ntrials: 1\n")
+	clitest.Write(t, "sweep.yaml",
+		"base: quickstart\nset: [trace.file="+trace+
+			", cluster=4x4, train.imitate=, train.imitate_steps=0, train.imitate_epochs=0, train.steps=128, train.envs=4, train.group=4, ppo.steps=32, train.eval_every=128, eval.validation=1]\n"+
+			"space: {env.load: [2]}\ntrials: 1\n")
 	clitest.Must(t, "sweep", "-c", "sweep.yaml", "--dir", "sweep", "--workers", "1")
-	if base := clitest.Read(t, "sweep/base.yaml"); !strings.Contains(base, "  window: 32\n") || !strings.Contains(base, "  max_gpus: 16\n") {
+	if base := clitest.Read(t, "sweep/base.yaml"); !strings.Contains(base, "  window: 32\n") ||
+		!strings.Contains(base, "  max_gpus: 16\n") {
 		t.Errorf("the sweep's base: %s", base)
 	}
 }
@@ -181,10 +197,14 @@ func TestGivenSizesAreNotChosen(t *testing.T) {
 func TestTooFewOwnJobsNameWhatWouldDo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	trace := ownTrace(t, 60)
-	clitest.Wrong(t, []string{"train", "--trace", trace, "--cluster", "16x8"}, "jobs60.csv: too few jobs: 60 are left to train on, to validate and to judge on; want at least 100, or --set env.window=6 --set env.warm=0")
-	clitest.Must(t, "train", "--trace", trace, "--cluster", "16x8", "--set", "env.window=6", "--set", "env.warm=0", "--set", "train.imitate=", "--set", "train.steps=128", "--set", "train.envs=4", "--set", "train.group=4",
+	clitest.Wrong(t, []string{"train", "--trace", trace, "--cluster", "16x8"},
+		"jobs60.csv: too few jobs: 60 are left to train on, to validate and to judge on; want at least 100, or --set env.window=6 --set env.warm=0")
+	clitest.Must(t, "train", "--trace", trace, "--cluster", "16x8", "--set", "env.window=6", "--set", "env.warm=0",
+		"--set", "train.imitate=", "--set", "train.steps=128", "--set", "train.envs=4", "--set", "train.group=4",
 		"--set", "ppo.steps=32", "--no-eval", "--run-dir", "run", "--workers", "1")
 	long := ownTrace(t, 700)
-	clitest.Wrong(t, []string{"train", "--trace", long, "--cluster", "16x8", "--set", "env.window=256", "--set", "env.warm=256"},
-		"jobs700.csv: too few jobs: the training part (70 %) has 490 of the 700", "needs 5114 jobs in all; want window 16 and warm 6, or less: --set env.window=16 --set env.warm=6")
+	clitest.Wrong(t,
+		[]string{"train", "--trace", long, "--cluster", "16x8", "--set", "env.window=256", "--set", "env.warm=256"},
+		"jobs700.csv: too few jobs: the training part (70 %) has 490 of the 700",
+		"needs 5114 jobs in all; want window 16 and warm 6, or less: --set env.window=16 --set env.warm=6")
 }

@@ -23,12 +23,14 @@ func pageOf(cfg config.Config, r *run.TrainResult, opt *run.TrainOptions) *runpa
 
 // pageOfSeeds is the page of several.
 func pageOfSeeds(cfg config.Config, r *run.SeedsReport, opt *run.TrainOptions) *runpage.Page {
-	p := &runpage.Page{Config: cfg, Sheets: r.Sheets(), Evaluated: arena.EvalOptions{Workers: opt.Workers, World: opt.World}}
+	p := &runpage.Page{Config: cfg, Sheets: r.Sheets(),
+		Evaluated: arena.EvalOptions{Workers: opt.Workers, World: opt.World}}
 	for i := range r.Runs {
 		s := &r.Runs[i]
 		p.Runs = append(p.Runs, run.SeedDir(opt.RunDir, s.Seed))
 		if s.Eval != nil {
-			p.Results = append(p.Results, runpage.Result{Name: filepath.Base(run.SeedDir(opt.RunDir, s.Seed)), Checkpoint: s.Checkpoint, Comparison: s.Eval})
+			p.Results = append(p.Results,
+				runpage.Result{Name: filepath.Base(run.SeedDir(opt.RunDir, s.Seed)), Checkpoint: s.Checkpoint, Comparison: s.Eval})
 		}
 	}
 	return p

@@ -67,13 +67,16 @@ func (o *planOptions) flags(c *cobra.Command) {
 	f.StringVar(&cfg.Format, "format", cfg.Format, "auto, dag-json, wfformat or alibaba")
 	f.StringVar(&cfg.Platform, "platform", cfg.Platform, "`FILE` of processors and bandwidth, for graphs that have none")
 	f.StringSliceVar(&cfg.Policies, "policy", cfg.Policies, "planning policies, joined by commas")
-	f.StringVar(&cfg.RankMean, "rank-mean", cfg.RankMean, "mean communication cost in ranks: pairs, mean-bandwidth or self-pairs")
+	f.StringVar(&cfg.RankMean, "rank-mean", cfg.RankMean,
+		"mean communication cost in ranks: pairs, mean-bandwidth or self-pairs")
 	f.StringVar(&cfg.Budget, "budget", cfg.Budget, "budget of a search: "+plan.BudgetForms)
 	f.StringVar(&cfg.Start, "start", cfg.Start, "what a search starts from: heft or random")
 	f.Float64Var(&cfg.B, "b", cfg.B, "shape of a search's spiral")
-	f.IntVar(&cfg.Moves, "moves", cfg.Moves, "single tasks of the best plan that woa, rtgs and worl-rtgs try to move in each iteration")
+	f.IntVar(&cfg.Moves, "moves", cfg.Moves,
+		"single tasks of the best plan that woa, rtgs and worl-rtgs try to move in each iteration")
 	f.Float64Var(&cfg.Noise, "noise", cfg.Noise, "of heft-noise: standard deviation of the logarithms of ranks")
-	f.StringVar(&cfg.Weights, "generator", cfg.Weights, "`FILE` of weights of worl-rtgs and worl-ranks, instead of those in the program")
+	f.StringVar(&cfg.Weights, "generator", cfg.Weights,
+		"`FILE` of weights of worl-rtgs and worl-ranks, instead of those in the program")
 	f.StringVar(&o.trained, "train-generator", "",
 		"train the generator of worl-rtgs, write its weights to `FILE`, and plan nothing")
 	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of everything drawn")
@@ -141,9 +144,10 @@ func trainGenerator(a *cli.App, c *cobra.Command, file string, cfg plan.Config) 
 	if file == "" || file == "-" {
 		return fault.Mistakef("--train-generator: got %q, want the path of a file", file)
 	}
-	g, err := plan.TrainGenerator(c.Context(), plan.DefaultGeneratorConfig(), cfg.Seed, cfg.Workers, func(step int, ratio float64) {
-		a.Notef("step %d: makespans are %.4f times HEFT's", step, ratio)
-	})
+	g, err := plan.TrainGenerator(c.Context(), plan.DefaultGeneratorConfig(), cfg.Seed, cfg.Workers,
+		func(step int, ratio float64) {
+			a.Notef("step %d: makespans are %.4f times HEFT's", step, ratio)
+		})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ func planFiles(t *testing.T) (graphs, platform string) {
 	_, _ = z.Write([]byte(planGraphs))
 	_ = z.Close()
 	graphs, platform = filepath.Join(dir, "g.jsonl.gz"), filepath.Join(dir, "p.json")
-	for path, text := range map[string][]byte{graphs: b.Bytes(), platform: []byte(`{"processors":[{"id":"a","speed":4}]}`)} {
+	for path, text := range map[string][]byte{graphs: b.Bytes(),
+		platform: []byte(`{"processors":[{"id":"a","speed":4}]}`)} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +40,9 @@ func planFiles(t *testing.T) (graphs, platform string) {
 func TestPlanPrintsADocumentALine(t *testing.T) {
 	graphs, platform := planFiles(t)
 	var out, errs bytes.Buffer
-	if code := clitest.Execute(context.Background(), []string{"plan", "--graph", graphs, "--platform", platform, "--policy", "heft,optimum", "--json"}, &out, &errs); code != 0 {
+	if code := clitest.Execute(context.Background(),
+		[]string{"plan", "--graph", graphs, "--platform", platform, "--policy", "heft,optimum", "--json"}, &out,
+		&errs); code != 0 {
 		t.Fatalf("%d: %s", code, &errs)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -74,7 +77,8 @@ func TestPlanSaysWhatIsWrongAndKeepsWhatWasPlanned(t *testing.T) {
 		{[]string{"--graph", graphs, "-o", graphs}, `it is the input`},
 		{[]string{"--graph", "none.json"}, "--graph: there is no file none.json"},
 		{[]string{"--graph", graphs, "--policy", "heft2"}, `--policy: got "heft2", want one of heft, `},
-		{[]string{"--graph", graphs, "--rank-mean", "x"}, `--rank-mean: got "x", want one of pairs, mean-bandwidth, self-pairs`},
+		{[]string{"--graph", graphs, "--rank-mean", "x"},
+			`--rank-mean: got "x", want one of pairs, mean-bandwidth, self-pairs`},
 		{[]string{"--graph", graphs, "--format", "wfformat"}, `schemaVersion: got "", want 1.5 or 1.6`},
 		{[]string{"--graph", graphs, "x"}, `plan: got "x", want flags only`},
 		{[]string{"--graph", graphs}, "g.jsonl.gz, line 2 (bare): the graph has no processors; want --platform FILE"},
@@ -101,7 +105,9 @@ func TestAGeneratedGraphIsKeptAsItWasPlanned(t *testing.T) {
 	for _, family := range synth.Families() {
 		spec := family + ":30x4"
 		plans := func(args ...string) string {
-			return regexp.MustCompile(`"wall_s":[^}]*`).ReplaceAllString(clitest.Must(t, append([]string{"plan", "--policy", "heft,worl-rtgs", "--budget", "2x3", "--json"}, args...)...), "")
+			return regexp.MustCompile(`"wall_s":[^}]*`).ReplaceAllString(
+				clitest.Must(t, append([]string{"plan", "--policy", "heft,worl-rtgs", "--budget", "2x3", "--json"}, args...)...),
+				"")
 		}
 		drawn := plans("--generate", spec, "-o", "graph.json")
 		if kept := plans("--graph", "graph.json"); kept != drawn {

@@ -129,9 +129,12 @@ model of predict fit; it is refused if it has been fitted to jobs that are measu
 	}
 	o.flags(c)
 	f := c.Flags()
-	f.StringSliceVar(&cfg.Estimates, "estimates", nil, "predictors, joined by commas: history, gbdt, gbdt:FILE, trace, exact, noisy:SIGMA (default by the trace)")
-	f.StringVar(&cfg.From, "from", cfg.From, "measure the jobs submitted from `POINT` on: a share of the jobs, or a time on the trace's clock such as 36h")
-	f.StringVar(&cfg.Cluster, "cluster", "", "preset, `FILE`, pool:N, swf-N or NxG; without it, every job starts when it is submitted")
+	f.StringSliceVar(&cfg.Estimates, "estimates", nil,
+		"predictors, joined by commas: history, gbdt, gbdt:FILE, trace, exact, noisy:SIGMA (default by the trace)")
+	f.StringVar(&cfg.From, "from", cfg.From,
+		"measure the jobs submitted from `POINT` on: a share of the jobs, or a time on the trace's clock such as 36h")
+	f.StringVar(&cfg.Cluster, "cluster", "",
+		"preset, `FILE`, pool:N, swf-N or NxG; without it, every job starts when it is submitted")
 	cli.JSONFlag(c)
 	cli.Filled(c, "estimates", "cluster")
 	cli.CompleteList(c, "estimates", func(*cobra.Command, string) []string { return options.EstimateNames()[1:] })
@@ -282,7 +285,8 @@ Features without a share are not used.`,
 			if d.UntilS > 0 {
 				until = "jobs that had ended by " + texttable.Hours(d.UntilS)
 			}
-			a.Printf("model     %s, %d bytes, sha256 %.12s…\nfitted    to %s of %s: %s\n\n", d.File, d.Bytes, d.SHA256, plain.Count(d.Jobs, "job", "jobs"), d.Trace, until)
+			a.Printf("model     %s, %d bytes, sha256 %.12s…\nfitted    to %s of %s: %s\n\n", d.File, d.Bytes, d.SHA256,
+				plain.Count(d.Jobs, "job", "jobs"), d.Trace, until)
 			var rows [][]string
 			for _, f := range d.Features {
 				if f.Share > 0 {
@@ -314,7 +318,8 @@ type featureShare struct {
 }
 
 func describeModel(m *predictors.Model) ModelDocument {
-	d := ModelDocument{File: m.File, SHA256: m.SHA256, Bytes: m.Bytes, Trace: m.Trace, Jobs: m.Jobs(), Levels: predict.Levels[:]}
+	d := ModelDocument{File: m.File, SHA256: m.SHA256, Bytes: m.Bytes, Trace: m.Trace, Jobs: m.Jobs(),
+		Levels: predict.Levels[:]}
 	if m.Until < traces.MaxTime {
 		d.UntilS = m.Until.Seconds()
 	}

@@ -13,7 +13,8 @@ import (
 	"clustergym/cmd/gymctl/internal/start"
 )
 
-// predictFolder enters a new folder with a trace of generated jobs, whose first half the model half.bin has been fitted to.
+// predictFolder enters a new folder with a trace of generated jobs, whose first half the model half.bin has been fitted
+// to.
 func predictFolder(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -24,7 +25,8 @@ func predictFolder(t *testing.T) {
 func TestPredictEvalMeasuresTheSecondHalf(t *testing.T) {
 	clitest.OneGoroutine(t)
 	predictFolder(t)
-	code, out, said := clitest.Run(t, "predict", "eval", "jobs.csv", "--estimates", "history,gbdt:half.bin,noisy:1,exact", "--json")
+	code, out, said := clitest.Run(t, "predict", "eval", "jobs.csv", "--estimates", "history,gbdt:half.bin,noisy:1,exact",
+		"--json")
 	if code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
@@ -48,9 +50,11 @@ func TestPredictEvalMeasuresTheSecondHalf(t *testing.T) {
 	if doc.Trace.Jobs != 2000 || doc.Jobs != 1000 || doc.FromS <= 0 || len(doc.Predictors) != 4 {
 		t.Fatalf("got %s", out)
 	}
-	for i, want := range [][2]string{{"history", "causal"}, {"gbdt:half.bin", "causal"}, {"noisy:1", "noisy"}, {"exact", "exact"}} {
+	for i, want := range [][2]string{{"history", "causal"}, {"gbdt:half.bin", "causal"}, {"noisy:1", "noisy"},
+		{"exact", "exact"}} {
 		p := doc.Predictors[i]
-		if p.Estimates != want[0] || p.Rung != want[1] || p.Jobs != doc.Jobs || len(p.Below) != 5 || !(p.CI[0] <= p.Spearman && p.Spearman <= p.CI[1]) || (p.Model != "") != (i == 1) {
+		if p.Estimates != want[0] || p.Rung != want[1] || p.Jobs != doc.Jobs || len(p.Below) != 5 ||
+			!(p.CI[0] <= p.Spearman && p.Spearman <= p.CI[1]) || (p.Model != "") != (i == 1) {
 			t.Errorf("predictor %d: %+v, want %v", i, p, want)
 		}
 	}
@@ -61,7 +65,8 @@ func TestPredictEvalMeasuresTheSecondHalf(t *testing.T) {
 		t.Errorf("said %q, want the seconds of four predictors", said)
 	}
 	table := clitest.Must(t, "predict", "eval", "jobs.csv", "--cluster", "pool:64")
-	for _, want := range []string{"cluster pool:64, fifo+skip", "measured   1000 jobs", "rank correlation", "below q10", "gbdt       causal"} {
+	for _, want := range []string{"cluster pool:64, fifo+skip", "measured   1000 jobs", "rank correlation", "below q10",
+		"gbdt       causal"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("no %q in\n%s", want, table)
 		}
@@ -81,16 +86,19 @@ func TestPredictFitWritesAWholeModelOrNone(t *testing.T) {
 		}
 	}
 	var doc start.ModelDocument
-	if err := json.Unmarshal([]byte(clitest.Must(t, "predict", "show", "half.bin", "--json")), &doc); err != nil || doc.Trace != "jobs.csv" || doc.Jobs < 600 || doc.Jobs > 1000 || doc.UntilS <= 0 {
+	if err := json.Unmarshal([]byte(clitest.Must(t, "predict", "show", "half.bin", "--json")), &doc); err != nil ||
+		doc.Trace != "jobs.csv" || doc.Jobs < 600 || doc.Jobs > 1000 || doc.UntilS <= 0 {
 		t.Errorf("shows %+v, %v", doc, err)
 	}
-	if out := clitest.Must(t, "predict", "show", "half.bin"); !strings.Contains(out, "share of the gain") || !strings.Contains(out, "user") {
+	if out := clitest.Must(t, "predict", "show", "half.bin"); !strings.Contains(out, "share of the gain") ||
+		!strings.Contains(out, "user") {
 		t.Errorf("shows %s", out)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, said strings.Builder
-	if code := clitest.Execute(ctx, []string{"predict", "fit", "jobs.csv", "-o", "new.bin"}, &out, &said); code != cli.ExitInterrupted {
+	if code := clitest.Execute(ctx, []string{"predict", "fit", "jobs.csv", "-o", "new.bin"}, &out, &said); code !=
+		cli.ExitInterrupted {
 		t.Errorf("interrupted: exit code %d, %s", code, said.String())
 	}
 	if all, err := filepath.Glob(".*"); err != nil || len(all) > 0 {
@@ -155,16 +163,21 @@ func TestPredictMistakes(t *testing.T) {
 			"predict show " + name,
 		} {
 			code, out, said := clitest.Run(t, strings.Fields(args)...)
-			if code != cli.ExitMistake || out != "" || !strings.Contains(said, "model "+name+": "+want) || strings.Count(said, "\n") != 1 {
+			if code != cli.ExitMistake || out != "" || !strings.Contains(said, "model "+name+": "+want) ||
+				strings.Count(said, "\n") != 1 {
 				t.Errorf("%s: exit code %d, %q, want %q", args, code, said, want)
 			}
 		}
 	}
-	if code, _, said := clitest.Run(t, "eval", "--trace", "jobs.csv", "--cluster", "2x4", "--set", "env.estimates=gbdt:all.bin"); code != cli.ExitMistake || !strings.Contains(said, "all.bin: there is no such file") {
+	if code, _, said := clitest.Run(t, "eval", "--trace", "jobs.csv", "--cluster", "2x4", "--set",
+		"env.estimates=gbdt:all.bin"); code != cli.ExitMistake || !strings.Contains(said, "all.bin: there is no such file") {
 		t.Errorf("exit code %d, %q", code, said)
 	}
 	clitest.Must(t, "predict", "fit", "jobs.csv", "-o", "all.bin")
-	if code, _, said := clitest.Run(t, "eval", "--trace", "jobs.csv", "--cluster", "2x4", "--set", "env.estimates=gbdt:all.bin"); code != cli.ExitMistake || !strings.Contains(said, "of the validation part of jobs.csv, on which it would know what no cluster can know; want a model of gymctl predict fit --until") {
+	if code, _, said := clitest.Run(t, "eval", "--trace", "jobs.csv", "--cluster", "2x4", "--set",
+		"env.estimates=gbdt:all.bin"); code != cli.ExitMistake ||
+		!strings.Contains(said,
+			"of the validation part of jobs.csv, on which it would know what no cluster can know; want a model of gymctl predict fit --until") {
 		t.Errorf("exit code %d, %q", code, said)
 	}
 }
@@ -174,8 +187,10 @@ func TestPeersTakeNoEstimates(t *testing.T) {
 		"--estimates history":            "--estimates does not go with --peer",
 		"--set policy.estimates=history": `--estimates: got "history", want exact: the machine dally-waiting-only has no predictors`,
 	} {
-		args = "sim --set trace.synth.profile=dally --jobs 20 --cluster dally:4x4 --peer dally-waiting-only --policy dally " + args
-		if code, _, said := clitest.Run(t, strings.Fields(args)...); code != cli.ExitMistake || !strings.Contains(said, want) {
+		args = "sim --set trace.synth.profile=dally --jobs 20 --cluster dally:4x4 --peer dally-waiting-only --policy dally " +
+			args
+		if code, _, said := clitest.Run(t, strings.Fields(args)...); code != cli.ExitMistake ||
+			!strings.Contains(said, want) {
 			t.Errorf("%s: exit code %d, %q, want %q", args, code, said, want)
 		}
 	}

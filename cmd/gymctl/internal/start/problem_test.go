@@ -40,7 +40,8 @@ policies.return.mean policies.return.std policies.return.iqm policies.return.ci9
 func TestTrainAndEvalOnAProblem(t *testing.T) {
 	inPole(t)
 	out := clitest.Must(t, "train", "-c", "pole.yaml", "--run-dir", "run")
-	for _, want := range []string{"ppo:run@", "random ", "CartPole-v1: 5 episodes from seed 1", "a mean return of at least 475", "The agent is run/checkpoints/"} {
+	for _, want := range []string{"ppo:run@", "random ", "CartPole-v1: 5 episodes from seed 1",
+		"a mean return of at least 475", "The agent is run/checkpoints/"} {
 		if !strings.Contains(filepath.ToSlash(out), want) {
 			t.Errorf("printed %q, want %q in it", out, want)
 		}
@@ -50,42 +51,52 @@ func TestTrainAndEvalOnAProblem(t *testing.T) {
 		t.Errorf("keys\n%s, want\n%s", got, strings.Join(episodeKeys, "\n"))
 	}
 	var kept bytes.Buffer
-	if err := json.Compact(&kept, []byte(clitest.Read(t, filepath.Join("run", "eval", "test.json")))); err != nil || kept.String() != strings.TrimSpace(doc) {
+	if err := json.Compact(&kept, []byte(clitest.Read(t, filepath.Join("run", "eval", "test.json")))); err != nil ||
+		kept.String() != strings.TrimSpace(doc) {
 		t.Errorf("eval/test.json (%v) is another comparison than that of eval", err)
 	}
 	var d struct {
 		Episodes int
 		Policies []struct{ Name string }
 	}
-	if err := json.Unmarshal([]byte(clitest.Must(t, "eval", "--checkpoint", "run", "--checkpoint", "run/checkpoints/200", "--episodes", "7", "--policies", "random", "--json")), &d); err == nil {
+	if err := json.Unmarshal(
+		[]byte(clitest.Must(t, "eval", "--checkpoint", "run", "--checkpoint", "run/checkpoints/200", "--episodes", "7",
+			"--policies", "random", "--json")), &d); err == nil {
 		if d.Episodes != 7 || len(d.Policies) != 3 {
 			t.Errorf("%+v, want 7 episodes of 3 policies", d)
 		}
 	} else {
 		t.Error(err)
 	}
-	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--policies", "fifo"}, "--policies: got", `random: policy "fifo" is unknown`)
-	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--windows", "3"}, "--windows: got 3, want nothing: CartPole-v1 has no windows")
-	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--trace", "jobs.csv"}, "--trace: CartPole-v1 has no workload")
+	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--policies", "fifo"}, "--policies: got",
+		`random: policy "fifo" is unknown`)
+	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--windows", "3"},
+		"--windows: got 3, want nothing: CartPole-v1 has no windows")
+	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--trace", "jobs.csv"},
+		"--trace: CartPole-v1 has no workload")
 	clitest.Wrong(t, []string{"eval", "--checkpoint", "run", "--episodes", "0"}, "--episodes: got 0")
 }
 
 func TestKernelsFlag(t *testing.T) {
 	inPole(t)
 	_, _, said := clitest.Run(t, "train", "-c", "pole.yaml", "--run-dir", "run", "--no-eval", "--kernels", "portable")
-	if !strings.Contains(said, "kernels portable\n") || !strings.Contains(clitest.Read(t, filepath.Join("run", "config.yaml")), "kernels: portable\n") {
+	if !strings.Contains(said, "kernels portable\n") ||
+		!strings.Contains(clitest.Read(t, filepath.Join("run", "config.yaml")), "kernels: portable\n") {
 		t.Errorf("said %q", said)
 	}
 	if sets := kernel.Sets(); len(sets) > 1 {
-		_, _, said := clitest.Run(t, "train", "--resume", "run", "--no-eval", "--kernels", sets[0], "--set", "train.steps=500")
+		_, _, said := clitest.Run(t, "train", "--resume", "run", "--no-eval", "--kernels", sets[0], "--set",
+			"train.steps=500")
 		if !strings.Contains(said, "it was made with kernels portable and goes on with "+sets[0]) {
 			t.Errorf("said %q", said)
 		}
-		if out := clitest.Must(t, "eval", "--checkpoint", "run", "--kernels", "portable", "--json"); !strings.Contains(out, `"kernels":"portable"`) {
+		if out := clitest.Must(t, "eval", "--checkpoint", "run", "--kernels", "portable", "--json"); !strings.Contains(out,
+			`"kernels":"portable"`) {
 			t.Errorf("printed %s", out)
 		}
 	}
-	clitest.Wrong(t, []string{"bench", "training", "--quick", "--kernels", "mmx"}, `--kernels: got "mmx", want one of auto`)
+	clitest.Wrong(t, []string{"bench", "training", "--quick", "--kernels", "mmx"},
+		`--kernels: got "mmx", want one of auto`)
 }
 
 func TestTrainSeedsAndEvalThem(t *testing.T) {
@@ -105,10 +116,12 @@ func TestTrainSeedsAndEvalThem(t *testing.T) {
 			t.Errorf("%s is missing in %s", key, doc)
 		}
 	}
-	if table := clitest.Must(t, "eval", "--checkpoint", "all"); !strings.Contains(table, "seed-4@") || !strings.Contains(table, "seed-5@") {
+	if table := clitest.Must(t, "eval", "--checkpoint", "all"); !strings.Contains(table, "seed-4@") ||
+		!strings.Contains(table, "seed-5@") {
 		t.Errorf("eval of the folder printed %s", table)
 	}
-	clitest.Wrong(t, []string{"train", "--resume", "all", "--seeds", "3"}, "--seeds: got 3, want the 2 that all began with")
+	clitest.Wrong(t, []string{"train", "--resume", "all", "--seeds", "3"},
+		"--seeds: got 3, want the 2 that all began with")
 	clitest.Wrong(t, []string{"train", "-c", "pole.yaml", "--run-dir", "all"}, "all holds a run already")
 }
 
@@ -119,7 +132,8 @@ func TestInterruptedSeedsGoOn(t *testing.T) {
 	defer cancel()
 	u := &clitest.Until{Text: "seed 1: step", Cancel: cancel}
 	var out bytes.Buffer
-	if code := clitest.Execute(ctx, []string{"train", "-c", "pole.yaml", "--run-dir", "all", "--seeds", "2"}, &out, u); code != cli.ExitInterrupted || out.Len() != 0 ||
+	if code := clitest.Execute(ctx, []string{"train", "-c", "pole.yaml", "--run-dir", "all", "--seeds", "2"}, &out,
+		u); code != cli.ExitInterrupted || out.Len() != 0 ||
 		!strings.Contains(u.Said.String(), "continue with --resume all") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), u.Said.String())
 	}
@@ -130,7 +144,8 @@ func TestInterruptedSeedsGoOn(t *testing.T) {
 
 func TestSweepPrintsATableAndGoesOn(t *testing.T) {
 	inPole(t)
-	clitest.Write(t, "search.yaml", "base: pole.yaml\nset: [train.steps=200]\nspace: {ppo.lr: {min: 1e-4, max: 1e-2, log: true}}\ntrials: 3\nhalving: {rungs: 2}\n")
+	clitest.Write(t, "search.yaml",
+		"base: pole.yaml\nset: [train.steps=200]\nspace: {ppo.lr: {min: 1e-4, max: 1e-2, log: true}}\ntrials: 3\nhalving: {rungs: 2}\n")
 	out := clitest.Must(t, "sweep", "-c", "search.yaml", "--dir", "found")
 	for _, want := range []string{"trial ", "score", "ppo.lr", "higher is better", "The best trial's runs: "} {
 		if !strings.Contains(out, want) {

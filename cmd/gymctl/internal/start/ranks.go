@@ -29,7 +29,8 @@ var rankSources = []string{"slurm", "env", "nats"}
 
 func (r *rankFlags) flags(c *cobra.Command) {
 	f := c.Flags()
-	f.IntVar(&r.rank, "rank", 0, "this process is rank `R`, from 0, of a training in --world processes, one for each of ppo.replicas")
+	f.IntVar(&r.rank, "rank", 0,
+		"this process is rank `R`, from 0, of a training in --world processes, one for each of ppo.replicas")
 	f.IntVar(&r.world, "world", 0, "`N` ranks train together")
 	f.StringVar(&r.rendezvous, "rendezvous", "", "`HOST:PORT` of rank 0, where the ranks meet; at rank 0 port 0 picks one")
 	cli.Choice(c, &r.from, "ranks",
@@ -58,7 +59,9 @@ func (r *rankFlags) read(c *cobra.Command, a *cli.App, get func(string) string) 
 	if options.Changed(c, ranksOnly...) == "" {
 		n := options.Changed(c, "token-file", "tls-cert", "tls-key", "tls-ca", "job")
 		if n != "" && options.Changed(c, "listen", "queue") == "" {
-			return nil, fault.Mistakef("--%s goes with --rank, --world and --rendezvous or with --ranks, or with --seeds and --listen or --queue", n)
+			return nil,
+				fault.Mistakef(
+					"--%s goes with --rank, --world and --rendezvous or with --ranks, or with --seeds and --listen or --queue", n)
 		}
 		return nil, nil
 	}
@@ -71,7 +74,8 @@ func (r *rankFlags) read(c *cobra.Command, a *cli.App, get func(string) string) 
 	}
 	cert, key, ca := text("tls-cert"), text("tls-key"), text("tls-ca")
 	if (cert == "") != (key == "") || ca != "" && cert == "" {
-		return nil, fault.Mistakef("--tls-cert and --tls-key go together, and --tls-ca with them: every rank shows a certificate")
+		return nil,
+			fault.Mistakef("--tls-cert and --tls-key go together, and --tls-ca with them: every rank shows a certificate")
 	}
 	if cert != "" {
 		var err error
@@ -82,8 +86,12 @@ func (r *rankFlags) read(c *cobra.Command, a *cli.App, get func(string) string) 
 	if err := r.place(c, &cfg, get); err != nil {
 		return nil, err
 	}
-	if r.knows() && cfg.Token == "" && !ranks.Loopback(cfg.Rendezvous) && cfg.World > 1 { // a rank of a NATS looks for its own address
-		return nil, fault.Mistakef("%s can be reached from other machines, and nothing is asked of ranks; want --token-file FILE, the same at all ranks", cfg.Rendezvous)
+	// a rank of a NATS looks for its own address
+	if r.knows() && cfg.Token == "" && !ranks.Loopback(cfg.Rendezvous) && cfg.World > 1 {
+		return nil,
+			fault.Mistakef(
+				"%s can be reached from other machines, and nothing is asked of ranks; want --token-file FILE, the same at all "+
+					"ranks", cfg.Rendezvous)
 	}
 	if cfg.World == 1 {
 		return nil, nil // as without flags
@@ -148,9 +156,11 @@ func (r *rankFlags) place(c *cobra.Command, cfg *ranks.Config, get func(string) 
 		}
 		if *v.text == "" {
 			if r.from == "" {
-				return fault.Mistakef("--%s is missing: a training in ranks wants --rank, --world and --rendezvous, or --ranks", v.flag)
+				return fault.Mistakef("--%s is missing: a training in ranks wants --rank, --world and --rendezvous, or --ranks",
+					v.flag)
 			}
-			return fault.Mistakef("--ranks %s: the environment does not say the %s (%s), and there is no --%s", r.from, v.flag, variables[r.from][v.flag], v.flag)
+			return fault.Mistakef("--ranks %s: the environment does not say the %s (%s), and there is no --%s", r.from, v.flag,
+				variables[r.from][v.flag], v.flag)
 		}
 	}
 	if cfg.World, err = strconv.Atoi(found.World); err != nil || cfg.World < 1 || cfg.World > 1024 {
@@ -173,9 +183,10 @@ type Placed struct{ Rank, World, Rendezvous string }
 
 // variables are the names of what --ranks looks for, for errors.
 var variables = map[string]map[string]string{
-	"slurm": {"rank": "SLURM_PROCID", "world": "SLURM_NTASKS", "rendezvous": "SLURM_STEP_NODELIST or SLURM_JOB_NODELIST, and SLURM_JOB_ID"},
-	"env":   {"rank": "RANK or JOB_COMPLETION_INDEX", "world": "WORLD_SIZE", "rendezvous": "MASTER_ADDR and MASTER_PORT"},
-	"nats":  {"world": "none of them"},
+	"slurm": {"rank": "SLURM_PROCID", "world": "SLURM_NTASKS",
+		"rendezvous": "SLURM_STEP_NODELIST or SLURM_JOB_NODELIST, and SLURM_JOB_ID"},
+	"env":  {"rank": "RANK or JOB_COMPLETION_INDEX", "world": "WORLD_SIZE", "rendezvous": "MASTER_ADDR and MASTER_PORT"},
+	"nats": {"world": "none of them"},
 }
 
 // EnvPlace reads the variables of PyTorch's launchers, or the index of a Kubernetes Indexed Job.
@@ -190,8 +201,8 @@ func EnvPlace(get func(string) string) Placed {
 	return p
 }
 
-// SlurmPlace reads what srun sets for each task. Rank 0 runs on the first node of the step. The port follows from the job, so
-// that two jobs on a node have different ones.
+// SlurmPlace reads what srun sets for each task. Rank 0 runs on the first node of the step. The port follows from the
+// job, so that two jobs on a node have different ones.
 func SlurmPlace(get func(string) string) (Placed, error) {
 	p := Placed{Rank: get("SLURM_PROCID"), World: get("SLURM_NTASKS")}
 	nodes := get("SLURM_STEP_NODELIST")

@@ -13,7 +13,8 @@ import (
 	"clustergym/internal/raced"
 )
 
-// A rank whose network is gone is lost after the timeout, on both sides of the cut. Its machine is a network namespace here.
+// A rank whose network is gone is lost after the timeout, on both sides of the cut. Its machine is a network namespace
+// here.
 func TestANetworkIsCut(t *testing.T) {
 	if raced.On || testing.Short() {
 		t.Skip("trains for seconds")
@@ -55,7 +56,8 @@ func TestANetworkIsCut(t *testing.T) {
 	}
 	at := "10.211.7.1:7788"
 	rank := func(k int, ns string) *clitest.RankProcess {
-		args := append(clitest.SmallTraining(3), "--set", "train.steps=100000000", "--run-dir", "run", "--token-file", "token", "--rank-timeout", "1s", "--workers", "1",
+		args := append(clitest.SmallTraining(3), "--set", "train.steps=100000000", "--run-dir", "run", "--token-file",
+			"token", "--rank-timeout", "1s", "--workers", "1",
 			"--world", "3", "--rank", fmt.Sprint(k), "--rendezvous", at)
 		return clitest.BeginProgram(t, dir, nil, "ip", append([]string{"netns", "exec", ns, os.Args[0], "train"}, args...)...)
 	}
@@ -64,7 +66,8 @@ func TestANetworkIsCut(t *testing.T) {
 	if err := ip("-n", here, "link", "set", "v0", "down"); err != nil {
 		t.Fatal(err)
 	}
-	for k, want := range []string{"rank 2 of 3 is lost: nothing was heard from it for 1s", "rank 2 of 3 is lost: nothing was heard from it for 1s", " of 3 is lost: nothing was heard from it for 1s"} {
+	for k, want := range []string{"rank 2 of 3 is lost: nothing was heard from it for 1s",
+		"rank 2 of 3 is lost: nothing was heard from it for 1s", " of 3 is lost: nothing was heard from it for 1s"} {
 		ranks[k].End(t, fmt.Sprintf("rank %d", k), cli.ExitFailed, want)
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 func TestFirstHostOfAList(t *testing.T) {
 	for list, want := range map[string]string{
-		"gpu[01-04,7],x3": "gpu01", "x3": "x3", "x3,gpu[1-2]": "x3", "rack[1-2]node[03-04]-ib": "rack1node03-ib", "n[7]": "n7", "n[7,9],m": "n7",
+		"gpu[01-04,7],x3": "gpu01", "x3": "x3", "x3,gpu[1-2]": "x3", "rack[1-2]node[03-04]-ib": "rack1node03-ib",
+		"n[7]": "n7", "n[7,9],m": "n7",
 	} {
 		if got, err := start.FirstHost(list); err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", list, got, err, want)
@@ -36,14 +37,17 @@ func TestPlaces(t *testing.T) {
 			return ""
 		}
 	}
-	slurm := []string{"SLURM_PROCID", "3", "SLURM_NTASKS", "8", "SLURM_JOB_NODELIST", "a[1-9]", "SLURM_STEP_NODELIST", "gpu[01-04]", "SLURM_JOB_ID", "1001", "SLURM_STEP_ID", "2"}
+	slurm := []string{"SLURM_PROCID", "3", "SLURM_NTASKS", "8", "SLURM_JOB_NODELIST", "a[1-9]", "SLURM_STEP_NODELIST",
+		"gpu[01-04]", "SLURM_JOB_ID", "1001", "SLURM_STEP_ID", "2"}
 	if p, err := start.SlurmPlace(get(slurm...)); err != nil || p != (start.Placed{"3", "8", "gpu01:32402"}) {
 		t.Errorf("slurm: %+v, %v", p, err)
 	}
-	if p, err := start.SlurmPlace(get("SLURM_PROCID", "0", "SLURM_NTASKS", "2")); err != nil || p != (start.Placed{"0", "2", ""}) {
+	if p, err := start.SlurmPlace(get("SLURM_PROCID", "0", "SLURM_NTASKS", "2")); err != nil ||
+		p != (start.Placed{"0", "2", ""}) {
 		t.Errorf("slurm without nodes: %+v, %v", p, err)
 	}
-	if p := start.EnvPlace(get("RANK", "1", "WORLD_SIZE", "4", "MASTER_ADDR", "h", "MASTER_PORT", "29500")); p != (start.Placed{"1", "4", "h:29500"}) {
+	if p := start.EnvPlace(get("RANK", "1", "WORLD_SIZE", "4", "MASTER_ADDR", "h", "MASTER_PORT", "29500")); p !=
+		(start.Placed{"1", "4", "h:29500"}) {
 		t.Errorf("env: %+v", p)
 	}
 	if p := start.EnvPlace(get("JOB_COMPLETION_INDEX", "5")); p != (start.Placed{"5", "", ""}) {

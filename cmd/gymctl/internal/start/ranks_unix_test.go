@@ -33,7 +33,9 @@ func inRanks(t *testing.T, dir string, n int, args ...string) []*clitest.RankPro
 	all := make([]*clitest.RankProcess, n)
 	at := "127.0.0.1:0"
 	for k := range all {
-		all[k] = clitest.Begin(t, dir, nil, append([]string{"train", "--workers", "1", "--world", fmt.Sprint(n), "--rank", fmt.Sprint(k), "--rendezvous", at}, args...)...)
+		all[k] = clitest.Begin(t, dir, nil,
+			append([]string{"train", "--workers", "1", "--world", fmt.Sprint(n), "--rank", fmt.Sprint(k), "--rendezvous", at},
+				args...)...)
 		if k == 0 {
 			at = all[0].Await(t, fmt.Sprintf("rank 0 of %d at ", n))
 			at, _, _ = strings.Cut(at, ",")
@@ -50,7 +52,9 @@ func TestARankIsKilledAndAllGoOn(t *testing.T) {
 	}
 	dir := t.TempDir()
 	args := clitest.SmallTraining(3)
-	if code, _, said := clitest.Run(t, append([]string{"train", "--workers", "1", "--run-dir", filepath.Join(dir, "alone")}, args...)...); code != 0 {
+	if code, _,
+		said := clitest.Run(t, append([]string{"train", "--workers", "1", "--run-dir", filepath.Join(dir, "alone")},
+		args...)...); code != 0 {
 		t.Fatal(said)
 	}
 	want := clitest.RunFiles(t, filepath.Join(dir, "alone"))
@@ -75,15 +79,18 @@ func TestARankIsKilledAndAllGoOn(t *testing.T) {
 			if k == victim {
 				continue
 			}
-			p.End(t, fmt.Sprintf("rank %d without rank %d", k, victim), 1, fmt.Sprintf("rank %d of 3 is lost: its connection has ended", victim))
-			if said := p.Text(); !strings.Contains(said, "its last checkpoint is step ") || !strings.Contains(said, "go on with --resume "+run+" at all ranks") {
+			p.End(t, fmt.Sprintf("rank %d without rank %d", k, victim), 1,
+				fmt.Sprintf("rank %d of 3 is lost: its connection has ended", victim))
+			if said := p.Text(); !strings.Contains(said, "its last checkpoint is step ") ||
+				!strings.Contains(said, "go on with --resume "+run+" at all ranks") {
 				t.Errorf("rank %d does not say how to go on:\n%s", k, said)
 			}
 		}
 		for k, p := range inRanks(t, dir, 3, "--resume", run, "--no-eval") {
 			p.End(t, fmt.Sprintf("rank %d, resumed", k), 0, "")
 		}
-		clitest.SameRuns(t, fmt.Sprintf("round %d, rank %d killed", round, victim), clitest.RunFiles(t, filepath.Join(dir, run)), want)
+		clitest.SameRuns(t, fmt.Sprintf("round %d, rank %d killed", round, victim),
+			clitest.RunFiles(t, filepath.Join(dir, run)), want)
 	}
 }
 
@@ -93,13 +100,15 @@ func TestARankIsStopped(t *testing.T) {
 		t.Skip("trains for seconds")
 	}
 	dir := t.TempDir()
-	ranks := inRanks(t, dir, 3, append(clitest.SmallTraining(3), "--set", "train.steps=100000000", "--run-dir", "run", "--rank-timeout", "1s")...)
+	ranks := inRanks(t, dir, 3,
+		append(clitest.SmallTraining(3), "--set", "train.steps=100000000", "--run-dir", "run", "--rank-timeout", "1s")...)
 	ranks[0].Await(t, "validation: mean")
 	if err := ranks[1].Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range []int{0, 2} {
-		ranks[k].End(t, fmt.Sprintf("rank %d", k), 1, "rank 1 of 3 is lost: nothing was heard from it for 1s; the training ends at all ranks, its last checkpoint is step ")
+		ranks[k].End(t, fmt.Sprintf("rank %d", k), 1,
+			"rank 1 of 3 is lost: nothing was heard from it for 1s; the training ends at all ranks, its last checkpoint is step ")
 	}
 	if err := ranks[1].Cmd.Process.Signal(syscall.SIGCONT); err != nil { // it wakes up alone
 		t.Fatal(err)
@@ -110,7 +119,8 @@ func TestARankIsStopped(t *testing.T) {
 // srun and torchrun tell their processes by variables which rank they are.
 func TestRanksComeFromTheEnvironment(t *testing.T) {
 	dir := t.TempDir()
-	args := append([]string{"train", "--workers", "1", "--run-dir", "run"}, append(clitest.SmallTraining(2), "--set", "train.steps=2000")...)
+	args := append([]string{"train", "--workers", "1", "--run-dir", "run"},
+		append(clitest.SmallTraining(2), "--set", "train.steps=2000")...)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -156,19 +166,22 @@ func TestRanksAreInterruptedTogether(t *testing.T) {
 // Who does not belong to the group is refused, in a sentence on both sides, and the group goes on waiting for who does.
 func TestStrangersAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"right": "0123456789abcdef\n", "wrong": "0123456789abcdeX\n", "short": "x\n"} {
+	for name, text := range map[string]string{"right": "0123456789abcdef\n", "wrong": "0123456789abcdeX\n",
+		"short": "x\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	args := append(clitest.SmallTraining(3), "--set", "train.steps=2000", "--token-file")
 	rank := func(k int, at, token string, more ...string) *clitest.RankProcess {
-		return clitest.Begin(t, dir, nil, append(append([]string{"train", "--workers", "1", "--world", "3", "--run-dir", "run", "--rank", fmt.Sprint(k), "--rendezvous", at}, append(args, token)...), more...)...)
+		return clitest.Begin(t, dir, nil,
+			append(append([]string{"train", "--workers", "1", "--world", "3", "--run-dir", "run", "--rank", fmt.Sprint(k), "--rendezvous", at}, append(args, token)...), more...)...)
 	}
 	first := rank(0, "127.0.0.1:0", "right")
 	at, _, _ := strings.Cut(first.Await(t, "rank 0 of 3 at "), ",")
 
-	rank(1, at, "wrong").End(t, "a wrong token", cli.ExitMistake, "refused this rank: its token (--token-file) is another one")
+	rank(1, at,
+		"wrong").End(t, "a wrong token", cli.ExitMistake, "refused this rank: its token (--token-file) is another one")
 	first.Await(t, "the token (token-file) is another one")
 	rank(1, at, "short").End(t, "a short token", cli.ExitMistake, "got a token of 1 characters, want 16 or more")
 	one, two := rank(1, at, "right"), rank(1, at, "right")
@@ -181,7 +194,8 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 	two.End(t, "a rank that is there already", cli.ExitMistake, "rank 1 is there already, at ")
 	first.Await(t, "rank 1 is there already")
-	rank(2, at, "right", "--world", "4", "--set", "ppo.replicas=4", "--set", "train.envs=8").End(t, "another number of ranks", cli.ExitMistake, "it counts 4 ranks, want the 3 of rank 0")
+	rank(2, at, "right", "--world", "4", "--set", "ppo.replicas=4", "--set",
+		"train.envs=8").End(t, "another number of ranks", cli.ExitMistake, "it counts 4 ranks, want the 3 of rank 0")
 	other, err := net.Dial("tcp", at) // a stranger that says nothing
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +211,8 @@ func TestStrangersAreRefused(t *testing.T) {
 	one = rank(1, at, "right")
 	first.End(t, "rank 0", cli.ExitFailed, "rank 2 of 3 has not come within 700ms (there: 0, 1)")
 	one.End(t, "rank 1", cli.ExitFailed, "rank 2 of 3 has not come within 700ms (there: 0, 1)")
-	rank(1, at, "right", "--rank-wait", "300ms").End(t, "rank 1 without rank 0", cli.ExitFailed, "rank 0 of 3 has not come within 300ms")
+	rank(1, at, "right", "--rank-wait",
+		"300ms").End(t, "rank 1 without rank 0", cli.ExitFailed, "rank 0 of 3 has not come within 300ms")
 }
 
 // With TLS the ranks talk to those alone whose certificate they trust.
@@ -206,16 +221,23 @@ func TestRanksOverTLS(t *testing.T) {
 	rankCertificate(t, dir, "mine")
 	rankCertificate(t, dir, "other")
 	with := func(cert, ca string) []string {
-		return append(clitest.SmallTraining(2), "--set", "train.steps=2000", "--run-dir", "run", "--tls-cert", cert+".pem", "--tls-key", cert+"-key.pem", "--tls-ca", ca+".pem")
+		return append(clitest.SmallTraining(2), "--set", "train.steps=2000", "--run-dir", "run", "--tls-cert", cert+".pem",
+			"--tls-key", cert+"-key.pem", "--tls-ca", ca+".pem")
 	}
 	for k, p := range inRanks(t, dir, 2, with("mine", "mine")...) {
 		p.End(t, fmt.Sprintf("rank %d", k), 0, "")
 	}
-	first := clitest.Begin(t, dir, nil, append([]string{"train", "--workers", "1", "--world", "2", "--rank", "0", "--rendezvous", "127.0.0.1:0", "--rank-wait", "30s"}, with("other", "other")...)...)
+	first := clitest.Begin(t, dir, nil,
+		append([]string{"train", "--workers", "1", "--world", "2", "--rank", "0", "--rendezvous", "127.0.0.1:0",
+			"--rank-wait", "30s"}, with("other", "other")...)...)
 	at, _, _ := strings.Cut(first.Await(t, "rank 0 of 2 at "), ",")
-	clitest.Begin(t, dir, nil, append([]string{"train", "--workers", "1", "--world", "2", "--rank", "1", "--rendezvous", at}, with("mine", "mine")...)...).
+	clitest.Begin(t, dir, nil,
+		append([]string{"train", "--workers", "1", "--world", "2", "--rank", "1", "--rendezvous", at},
+			with("mine", "mine")...)...).
 		End(t, "a rank that trusts others", cli.ExitMistake, "--tls-ca says what to trust")
-	clitest.Begin(t, dir, nil, append([]string{"train", "--workers", "1", "--world", "2", "--rank", "1", "--rendezvous", at, "--run-dir", "run"}, clitest.SmallTraining(2)...)...).
+	clitest.Begin(t, dir, nil,
+		append([]string{"train", "--workers", "1", "--world", "2", "--rank", "1", "--rendezvous", at, "--run-dir", "run"},
+			clitest.SmallTraining(2)...)...).
 		End(t, "a rank without TLS", cli.ExitMistake, "all ranks use TLS or none")
 }
 
@@ -227,8 +249,10 @@ func rankCertificate(t *testing.T, dir, name string) {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.ParseIP("127.0.0.1")}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.ParseIP("127.0.0.1")}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
@@ -238,7 +262,8 @@ func rankCertificate(t *testing.T, dir, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, block := range map[string]*pem.Block{name + ".pem": {Type: "CERTIFICATE", Bytes: der}, name + "-key.pem": {Type: "PRIVATE KEY", Bytes: secret}} {
+	for file, block := range map[string]*pem.Block{name + ".pem": {Type: "CERTIFICATE", Bytes: der},
+		name + "-key.pem": {Type: "PRIVATE KEY", Bytes: secret}} {
 		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -126,27 +126,38 @@ Interference: ` + workload.InterferenceForms + `.
 func (o *simOptions) ownFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.DurationVar(&o.cfg.Trace.Limit, "limit", o.cfg.Trace.Limit, options.LimitHelp)
-	f.StringVar(&o.cfg.Admission, "admission", o.cfg.Admission, "strict, skip or commit, for policies that do not name one")
-	f.StringVar(&o.cfg.Backfill, "backfill", o.cfg.Backfill, "none, easy or conservative, for policies that do not name one")
+	f.StringVar(&o.cfg.Admission, "admission", o.cfg.Admission,
+		"strict, skip or commit, for policies that do not name one")
+	f.StringVar(&o.cfg.Backfill, "backfill", o.cfg.Backfill,
+		"none, easy or conservative, for policies that do not name one")
 	options.BudgetFlag(f, &o.budget)
 	o.weights.Flags(f)
 	o.onnx.Flags(c)
 	f.StringVar(&o.cfg.Policy.Placement, "placement", o.cfg.Policy.Placement, "which GPUs a job gets")
 	f.TextVar(&o.cfg.Policy.Estimates, "estimates", o.cfg.Policy.Estimates,
 		"`ESTIMATES` of run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
-	f.StringVar(&o.cfg.Simulator.Comm, "comm", o.cfg.Simulator.Comm, "how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
-	f.Float64Var(&o.cfg.Simulator.Ring.Overlap, "overlap", o.cfg.Simulator.Ring.Overlap, "with --comm ring: share of the compute time that hides communication")
-	f.StringVar(&o.cfg.Interference, "interference", o.cfg.Interference, "how jobs that share hardware slow each other down: `FILE` or seeded:N")
-	f.StringVar(&o.cfg.Simulator.InterferenceScope, "interference-scope", o.cfg.Simulator.InterferenceScope, "which jobs interfere: those that share a gpu or a node")
-	f.DurationVar(&o.cfg.Simulator.Restart, "restart", o.cfg.Simulator.Restart, "work added to a job whenever it is restarted, as 40s")
-	f.DurationVar(&o.cfg.Simulator.Checkpoint, "checkpoint", o.cfg.Simulator.Checkpoint, "progress from one checkpoint to the next; a stopped job loses its progress since the last one; 0s = none is lost")
-	f.DurationVar(&o.cfg.Simulator.Failures.MTBF, "mtbf", o.cfg.Simulator.Failures.MTBF, "mean time between failures of a node; 0s = nodes never fail")
+	f.StringVar(&o.cfg.Simulator.Comm, "comm", o.cfg.Simulator.Comm,
+		"how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
+	f.Float64Var(&o.cfg.Simulator.Ring.Overlap, "overlap", o.cfg.Simulator.Ring.Overlap,
+		"with --comm ring: share of the compute time that hides communication")
+	f.StringVar(&o.cfg.Interference, "interference", o.cfg.Interference,
+		"how jobs that share hardware slow each other down: `FILE` or seeded:N")
+	f.StringVar(&o.cfg.Simulator.InterferenceScope, "interference-scope", o.cfg.Simulator.InterferenceScope,
+		"which jobs interfere: those that share a gpu or a node")
+	f.DurationVar(&o.cfg.Simulator.Restart, "restart", o.cfg.Simulator.Restart,
+		"work added to a job whenever it is restarted, as 40s")
+	f.DurationVar(&o.cfg.Simulator.Checkpoint, "checkpoint", o.cfg.Simulator.Checkpoint,
+		"progress from one checkpoint to the next; a stopped job loses its progress since the last one; 0s = none is lost")
+	f.DurationVar(&o.cfg.Simulator.Failures.MTBF, "mtbf", o.cfg.Simulator.Failures.MTBF,
+		"mean time between failures of a node; 0s = nodes never fail")
 	f.DurationVar(&o.cfg.Simulator.Failures.MTTR, "mttr", o.cfg.Simulator.Failures.MTTR, "mean time until it is repaired")
-	f.DurationVar(&o.cfg.Horizon, "horizon", o.cfg.Horizon, "end the run this long after the first submit, as 72h; 0s = never")
+	f.DurationVar(&o.cfg.Horizon, "horizon", o.cfg.Horizon,
+		"end the run this long after the first submit, as 72h; 0s = never")
 	f.IntVar(&o.cfg.Warmup, "warmup", o.cfg.Warmup, "do not count the first `N` jobs")
 	f.IntVar(&o.cfg.Tail, "tail", o.cfg.Tail, "do not count the last `N` jobs")
 	f.StringVar(&o.cfg.Stream, "stream", o.cfg.Stream, "read the trace while it is simulated: auto (large files), on, off")
-	f.StringVar(&o.html, "html", "", "write the schedules as one HTML page to `FILE`, for any browser and without a network")
+	f.StringVar(&o.html, "html", "",
+		"write the schedules as one HTML page to `FILE`, for any browser and without a network")
 	cli.Complete(c, "admission", policyname.Admissions()...)
 	cli.Complete(c, "backfill", policyname.Backfills()...)
 	cli.Complete(c, "placement", place.Names()...)
@@ -158,7 +169,8 @@ func (o *simOptions) ownFlags(c *cobra.Command) {
 }
 
 // workloadFlags are the flags of a trace, for the help.
-var workloadFlags = []string{"trace", "format", "columns", "delimiter", "sort", "skip", "jobs", "limit", "profiles", "reference", "mix"}
+var workloadFlags = []string{"trace", "format", "columns", "delimiter", "sort", "skip", "jobs", "limit", "profiles",
+	"reference", "mix"}
 
 // flags adds the flags that sim and peer have.
 func (o *simOptions) flags(c *cobra.Command) {
@@ -166,10 +178,13 @@ func (o *simOptions) flags(c *cobra.Command) {
 	f.StringVar(&o.cfg.Trace.File, "trace", o.cfg.Trace.File, "trace `FILE`; without it, jobs are generated")
 	options.TraceFlags(c, &o.cfg.Trace)
 	cli.Filled(c, "trace")
-	f.StringVar(&o.cfg.Cluster, "cluster", o.cfg.Cluster, "preset, `FILE`, pool:N, swf-N or NxG (needed with --trace; else "+o.generated+")")
-	f.StringSliceVar(&o.cfg.Policies, "policy", o.cfg.Policies, "policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL]")
+	f.StringVar(&o.cfg.Cluster, "cluster", o.cfg.Cluster,
+		"preset, `FILE`, pool:N, swf-N or NxG (needed with --trace; else "+o.generated+")")
+	f.StringSliceVar(&o.cfg.Policies, "policy", o.cfg.Policies,
+		"policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL]")
 	f.Uint64Var(&o.cfg.Seed, "seed", o.cfg.Seed, "seed of random orders, noisy estimates, failures and generated jobs")
-	f.BoolVar(&o.cfg.FailRefused, "fail-refused", o.cfg.FailRefused, "fail if some jobs can never fit the cluster, instead of leaving them out")
+	f.BoolVar(&o.cfg.FailRefused, "fail-refused", o.cfg.FailRefused,
+		"fail if some jobs can never fit the cluster, instead of leaving them out")
 	f.StringArrayVar(&o.sets, "set", nil, "change a setting: `KEY=VALUE` (repeatable)")
 	f.StringVar(&o.events, "events", "", "write every event to `FILE` as a JSON line, packed if it ends in .gz or .zst")
 	f.StringVar(&o.jobsOut, "jobs-out", "", "write every job as a CSV row to `FILE`, packed if it ends in .gz or .zst")
@@ -271,8 +286,9 @@ func traceOf(c *cobra.Command, files []string, t *workload.TraceConfig) error {
 
 // simFlags are the flags whose names differ from the keys of their settings.
 var simFlags = map[string]string{
-	"policies": "policy", "peer.name": "peer", "simulator.ring.overlap": "overlap", "simulator.failures.mtbf": "mtbf", "simulator.failures.mttr": "mttr",
-	"simulator.horizon": "set simulator.horizon",
+	"policies": "policy", "peer.name": "peer", "simulator.ring.overlap": "overlap", "simulator.failures.mtbf": "mtbf",
+	"simulator.failures.mttr": "mttr",
+	"simulator.horizon":       "set simulator.horizon",
 }
 
 // simulate runs the simulator, and writes the files that are requested.

@@ -15,17 +15,20 @@ func TestSimSaysThatACounterHasNoNodes(t *testing.T) {
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "jobs.csv", clitest.Jobs)
 	for _, c := range []string{"pool:2", "swf-2"} {
-		if out := clitest.Must(t, "sim", "--trace", "jobs.csv", "--cluster", c, "--html", "page.html"); !strings.Contains(out, "cluster    "+c+": a plain counter of 2 GPUs or processors\n") {
+		if out := clitest.Must(t, "sim", "--trace", "jobs.csv", "--cluster", c, "--html", "page.html"); !strings.Contains(out,
+			"cluster    "+c+": a plain counter of 2 GPUs or processors\n") {
 			t.Errorf("%s is shown as\n%s", c, out)
 		}
 		if page := clitest.Read(t, "page.html"); !strings.Contains(page, c+": a plain counter of 2 GPUs or processors") {
 			t.Errorf("the page does not say that %s is a counter", c)
 		}
-		if out := clitest.Must(t, "sim", "--trace", "jobs.csv", "--cluster", c, "--json"); !strings.Contains(out, `"cluster":{"name":"`+c+`","nodes":0,"gpus":2}`) {
+		if out := clitest.Must(t, "sim", "--trace", "jobs.csv", "--cluster", c, "--json"); !strings.Contains(out,
+			`"cluster":{"name":"`+c+`","nodes":0,"gpus":2}`) {
 			t.Errorf("%s is documented as\n%s", c, out)
 		}
 	}
-	if out := clitest.Must(t, "sim", "--trace", "jobs.csv", "--cluster", "1x2"); !strings.Contains(out, "cluster    1x2: 1 node, 2 GPUs\n") {
+	if out := clitest.Must(t, "sim", "--trace", "jobs.csv", "--cluster", "1x2"); !strings.Contains(out,
+		"cluster    1x2: 1 node, 2 GPUs\n") {
 		t.Errorf("1x2 is shown as\n%s", out)
 	}
 }
@@ -36,7 +39,10 @@ func TestSimDocumentSaysWhatWasLeftOut(t *testing.T) {
 	row := func(id, submit, run, procs, asked string) string {
 		return id + " " + submit + " 0 " + run + " " + procs + " -1 -1 " + procs + " " + asked + " -1 1 1 1 1 1 -1 -1 -1\n"
 	}
-	clitest.Write(t, "log.swf", row("1", "0", "10", "1", "-1")+row("2", "9", "-1", "1", "5")+row("3", "5", "0", "1", "5")+row("4", "5", "10", "-1", "5")+row("5", "6", "10", "1", "-1"))
+	clitest.Write(t, "log.swf",
+		row("1", "0", "10", "1",
+			"-1")+row("2", "9", "-1", "1", "5")+row("3", "5", "0", "1", "5")+row("4", "5", "10", "-1", "5")+row("5", "6", "10",
+			"1", "-1"))
 	for _, args := range [][]string{{"--sort"}, {"--sort", "--skip", "1"}, {"--sort", "--policy", "fifo,sjf"}} {
 		base := append([]string{"sim", "--trace", "log.swf", "--cluster", "pool:2"}, args...)
 		text, out := clitest.Must(t, base...), clitest.Must(t, append(base, "--json")...)
@@ -69,7 +75,8 @@ func TestSimDocumentSaysWhatWasLeftOut(t *testing.T) {
 					t.Errorf("%v: the table does not say %q:\n%s", args, want, text)
 				}
 			}
-			if got.Dropped != 3 || sum != 3 || got.Assumed == 0 || got.Passed != strings.Count(strings.Join(args, " "), "--skip") {
+			if got.Dropped != 3 || sum != 3 || got.Assumed == 0 ||
+				got.Passed != strings.Count(strings.Join(args, " "), "--skip") {
 				t.Errorf("%v: the document says %s; want three rows left out", args, raw)
 			}
 		}
@@ -77,15 +84,18 @@ func TestSimDocumentSaysWhatWasLeftOut(t *testing.T) {
 	// A document of a clean trace has only the keys that it always had.
 	clitest.Write(t, "jobs.csv", clitest.Jobs)
 	var d struct{ Trace map[string]any }
-	if err := json.Unmarshal([]byte(clitest.Must(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--json")), &d); err != nil {
+	if err := json.Unmarshal([]byte(clitest.Must(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--json")),
+		&d); err != nil {
 		t.Fatal(err)
 	}
-	if want := map[string]any{"file": "jobs.csv", "format": "csv", "jobs": 3., "refused": 0.}; !reflect.DeepEqual(d.Trace, want) {
+	if want := map[string]any{"file": "jobs.csv", "format": "csv", "jobs": 3., "refused": 0.}; !reflect.DeepEqual(d.Trace,
+		want) {
 		t.Errorf("a clean trace is %v, want %v", d.Trace, want)
 	}
 }
 
-// Times near 292 years, the most that the clock's numbers hold, give one sentence and exit code 2 or 1, never a wrong table.
+// Times near 292 years, the most that the clock's numbers hold, give one sentence and exit code 2 or 1, never a wrong
+// table.
 func TestSimEndsWithASentenceWhereTheClockEnds(t *testing.T) {
 	clitest.OneGoroutine(t)
 	t.Chdir(t.TempDir())
@@ -106,7 +116,8 @@ func TestSimEndsWithASentenceWhereTheClockEnds(t *testing.T) {
 		{"fine.csv --horizon 9000000h", "horizon"},
 		{"fine.csv", ""},
 	} {
-		code, out, said := clitest.Run(t, append([]string{"sim", "--cluster", "pool:1", "--trace"}, strings.Fields(c.args)...)...)
+		code, out, said := clitest.Run(t,
+			append([]string{"sim", "--cluster", "pool:1", "--trace"}, strings.Fields(c.args)...)...)
 		if c.want == "" {
 			if code != cli.ExitDone {
 				t.Errorf("%s: exit code %d, said %q", c.args, code, said)

@@ -21,14 +21,16 @@ func TestSimWritesAPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := string(page); !strings.HasPrefix(s, "<!DOCTYPE html>") || strings.Count(s, `"name":"`) != 2 || !strings.Contains(s, `"id":["a","b","c"]`) {
+	if s := string(page); !strings.HasPrefix(s, "<!DOCTYPE html>") || strings.Count(s, `"name":"`) != 2 ||
+		!strings.Contains(s, `"id":["a","b","c"]`) {
 		t.Errorf("page of %d bytes: %.300s", len(s), s)
 	}
 	clitest.Must(t, args...)
 	if again, err := os.ReadFile("page.html"); err != nil || string(again) != string(page) {
 		t.Errorf("the same runs gave another page (%v)", err)
 	}
-	one := []string{"sim", "--trace", "jobs.csv", "--cluster", "1x2", "--policy", "fifo", "--html", "one.html", "--events", "events.jsonl"}
+	one := []string{"sim", "--trace", "jobs.csv", "--cluster", "1x2", "--policy", "fifo", "--html", "one.html", "--events",
+		"events.jsonl"}
 	clitest.Must(t, one...)
 	for _, f := range []string{"one.html", "events.jsonl"} {
 		if st, err := os.Stat(f); err != nil || st.Size() == 0 {

@@ -49,7 +49,8 @@ func number(t *testing.T, cell string) float64 {
 func TestJobsOutIsTheDocumentJobByJob(t *testing.T) {
 	t.Chdir(t.TempDir())
 	// b waits for a; huge can never fit; late is submitted after the horizon; long runs at the horizon.
-	clitest.Write(t, "jobs.csv", "job_id,user,vc,submit_time,duration,num_gpu\na,ann,\"x,y\",0,100.5,2\nhuge,,,1,1,9\nb,bob,,5,10,1\nlong,,,6,1000,2\nlate,,,700,5,1\n")
+	clitest.Write(t, "jobs.csv",
+		"job_id,user,vc,submit_time,duration,num_gpu\na,ann,\"x,y\",0,100.5,2\nhuge,,,1,1,9\nb,bob,,5,10,1\nlong,,,6,1000,2\nlate,,,700,5,1\n")
 	clitest.Must(t, "sim", "jobs.csv", "--cluster", "pool:2", "--horizon", "10m", "--jobs-out", "out.csv")
 	const want = `job_id,user,vc,num_gpu,submit_time,first_start,finish,duration,wait,jct,slowdown,preemptions,migrations,state
 a,ann,"x,y",2,0,0,100.5,100.5,0,100.5,1,0,0,finished
@@ -61,7 +62,8 @@ late,,,1,700,,,5,,,,0,0,unfinished
 	if got := clitest.Read(t, "out.csv"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	clitest.Must(t, "sim", "jobs.csv", "--cluster", "pool:2", "--horizon", "10m", "--stream", "on", "--jobs-out", "streamed.csv.zst")
+	clitest.Must(t, "sim", "jobs.csv", "--cluster", "pool:2", "--horizon", "10m", "--stream", "on", "--jobs-out",
+		"streamed.csv.zst")
 	clitest.Must(t, "trace", "convert", "streamed.csv.zst", "-o", "again.csv")
 	if rows := jobRows(t, "streamed.csv.zst"); fmt.Sprint(rows) != fmt.Sprint(jobRows(t, "out.csv")) {
 		t.Errorf("of a streamed trace %v", rows)
@@ -70,7 +72,8 @@ late,,,1,700,,,5,,,,0,0,unfinished
 	if a, b := clitest.Must(t, "trace", "convert", "out.csv"), clitest.Must(t, "trace", "convert", "jobs.csv"); a != b {
 		t.Errorf("read again\n%s\nwant\n%s", a, b)
 	}
-	clitest.Must(t, "sim", "jobs.csv", "--cluster", "pool:2", "--warmup", "1", "--tail", "1", "--policy", "fifo,sjf", "--jobs-out", "cut.csv")
+	clitest.Must(t, "sim", "jobs.csv", "--cluster", "pool:2", "--warmup", "1", "--tail", "1", "--policy", "fifo,sjf",
+		"--jobs-out", "cut.csv")
 	counted := ""
 	for _, r := range jobRows(t, "cut.csv") {
 		counted += r["job_id"] + " " + r["counted"] + " " + r["policy"] + ", "
@@ -88,7 +91,8 @@ func TestJobsOutSumsUpToTheTable(t *testing.T) {
 	seed := testseed.Or(1)
 	t.Logf("seed %d", seed)
 	policies := []string{"fifo", "sjf+skip", "srtf", "las", "fifo+strict+easy", "gandiva", "dally", "random+skip"}
-	out := clitest.Must(t, "sim", "--jobs", "600", "--cluster", "6x8", "--policy", strings.Join(policies, ","), "--seed", fmt.Sprint(seed),
+	out := clitest.Must(t, "sim", "--jobs", "600", "--cluster", "6x8", "--policy", strings.Join(policies, ","), "--seed",
+		fmt.Sprint(seed),
 		"--warmup", "20", "--tail", "30", "--json", "--jobs-out", "all.csv.gz")
 	var d struct {
 		Runs []struct {
@@ -136,9 +140,11 @@ func TestJobsOutSumsUpToTheTable(t *testing.T) {
 			}
 		}
 		m := run.Metrics
-		if n != m.Finished || stops != m.Preemptions || moves != m.Migrations || !near(jct/float64(n), m.JCT.Mean) || !near(slow/float64(slows), m.Slowdown.Mean) ||
+		if n != m.Finished || stops != m.Preemptions || moves != m.Migrations || !near(jct/float64(n), m.JCT.Mean) ||
+			!near(slow/float64(slows), m.Slowdown.Mean) ||
 			math.Abs(wait/float64(n)-m.Wait.Mean) > 1e-6 || math.Abs(first/float64(n)-m.FirstWait.Mean) > 1e-6 {
-			t.Errorf("%s: %d jobs, JCT %v, wait %v, first wait %v, slowdown %v, %d preemptions, %d migrations; want %+v", policies[i], n, jct/float64(n), wait/float64(n),
+			t.Errorf("%s: %d jobs, JCT %v, wait %v, first wait %v, slowdown %v, %d preemptions, %d migrations; want %+v",
+				policies[i], n, jct/float64(n), wait/float64(n),
 				first/float64(n), slow/float64(slows), stops, moves, m)
 		}
 	}
@@ -148,10 +154,14 @@ func TestJobsOutReplacesAFileOnlyWhenTheRunIsDone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "jobs.csv", clitest.Jobs)
 	clitest.Write(t, "out.csv", "old\n")
-	clitest.Wrong(t, []string{"sim", "jobs.csv", "--cluster", "pool:1", "--fail-refused", "--jobs-out", "out.csv"}, "can never fit")
-	clitest.Wrong(t, []string{"sim", "jobs.csv", "--cluster", "pool:2", "--jobs-out", "jobs.csv"}, "output file", "it is the input")
-	clitest.Wrong(t, []string{"sim", "jobs.csv", "--cluster", "pool:2", "--jobs-out", "out.csv", "--html", "./out.csv"}, "--html", "--jobs-out")
-	clitest.Wrong(t, []string{"sim", "jobs.csv", "--cluster", "pool:2", "--jobs-out", "-"}, "--jobs-out", "want the path of a file")
+	clitest.Wrong(t, []string{"sim", "jobs.csv", "--cluster", "pool:1", "--fail-refused", "--jobs-out", "out.csv"},
+		"can never fit")
+	clitest.Wrong(t, []string{"sim", "jobs.csv", "--cluster", "pool:2", "--jobs-out", "jobs.csv"}, "output file",
+		"it is the input")
+	clitest.Wrong(t, []string{"sim", "jobs.csv", "--cluster", "pool:2", "--jobs-out", "out.csv", "--html", "./out.csv"},
+		"--html", "--jobs-out")
+	clitest.Wrong(t, []string{"sim", "jobs.csv", "--cluster", "pool:2", "--jobs-out", "-"}, "--jobs-out",
+		"want the path of a file")
 	if got := clitest.Read(t, "out.csv"); got != "old\n" {
 		t.Errorf("a run that failed wrote %q", got)
 	}

@@ -29,7 +29,8 @@ The workload is a trace, FILE or --trace FILE, or generated as in sim. --set cha
 		Example: `  gymctl peer dally-waiting-only --set trace.synth.profile=dally --jobs 200 --cluster dally:4x4 --policy dally,tiresias
   gymctl peer lwf-pure --jobs 50 --mix lwf --cluster lwf-16x4 --policy ssf-lwf1-srsf-1-true,ssf-lwf1-srsf-0-false`,
 		Args: cli.Args(1, 2, "the NAME of a simulator, and one FILE or none"),
-		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return simulate.PeerNames(), cobra.ShellCompDirectiveNoFileComp
 			}
@@ -57,9 +58,13 @@ var peerOnly = []string{"net", "factors", "timers", "lease", "granularity", "his
 // peerFlags adds the flags of other simulators.
 func (o *simOptions) peerFlags(c *cobra.Command) {
 	f, p := c.Flags(), &o.cfg.Peer
-	f.StringVar(&p.Net, "net", p.Net, "of dally-…: cost of communication: slow (rings of 600, 25 and 10 GB/s in a machine, a rack and between racks), one (none) or a network of --factors")
-	f.StringVar(&p.Factors, "factors", p.Factors, "of dally-…: table `FILE` of factors, with net, model, shape and factor in its header")
-	f.StringVar(&p.Timers, "timers", p.Timers, "of dally-…, policy dally: for how many leases to decline a rack and the network, as 5/10, or auto")
+	f.StringVar(&p.Net, "net", p.Net,
+		"of dally-…: cost of communication: slow (rings of 600, 25 and 10 GB/s in a machine, a rack and between racks), "+
+			"one (none) or a network of --factors")
+	f.StringVar(&p.Factors, "factors", p.Factors,
+		"of dally-…: table `FILE` of factors, with net, model, shape and factor in its header")
+	f.StringVar(&p.Timers, "timers", p.Timers,
+		"of dally-…, policy dally: for how many leases to decline a rack and the network, as 5/10, or auto")
 	f.DurationVar(&p.Lease, "lease", p.Lease, "of dally-…: how long a job keeps its GPUs at a time")
 	f.Int64Var(&p.Granularity, "granularity", p.Granularity, "of dally-…: iterations of a block, per GPU")
 	f.IntVar(&p.History, "history", p.History, "of dally-…, policy dally: how many leases the tuner of timers looks back")
@@ -69,8 +74,10 @@ func (o *simOptions) peerFlags(c *cobra.Command) {
 
 // peerForm adds sim --peer, hidden: the form of gymctl peer before it was a verb.
 func (o *simOptions) peerForm(c *cobra.Command) {
-	c.Flags().StringVar(&o.cfg.Peer.Name, "peer", "", "`NAME` of gymctl peer, one of "+strings.Join(simulate.PeerNames(), ", "))
-	also := append([]string{"peer", "cluster", "policy", "seed", "fail-refused", "set", "events", "jobs-out", "json"}, workloadFlags...)
+	c.Flags().StringVar(&o.cfg.Peer.Name, "peer", "",
+		"`NAME` of gymctl peer, one of "+strings.Join(simulate.PeerNames(), ", "))
+	also := append([]string{"peer", "cluster", "policy", "seed", "fail-refused", "set", "events", "jobs-out", "json"},
+		workloadFlags...)
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(also, f.Name) || f.Name == "limit" {
 			c.MarkFlagsMutuallyExclusive("peer", f.Name)

@@ -18,7 +18,8 @@ const peerJobs = "job,arrival,gpus,model,iterations,time_per_iteration\n7,0,2,VG
 func TestSimOnThePeersMachine(t *testing.T) {
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "jobs.csv", peerJobs)
-	out := clitest.Must(t, "sim", "--peer", "dally-waiting-only", "--trace", "jobs.csv", "--cluster", "dally:1x1", "--policy", "dally", "--net", "one",
+	out := clitest.Must(t, "sim", "--peer", "dally-waiting-only", "--trace", "jobs.csv", "--cluster", "dally:1x1",
+		"--policy", "dally", "--net", "one",
 		"--json", "--jobs-out", "out.csv", "--events", "events.jsonl")
 	var d struct {
 		Policy  string
@@ -37,7 +38,8 @@ func TestSimOnThePeersMachine(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &d); err != nil {
 		t.Fatal(err)
 	}
-	if d.Policy != "dally" || d.Metrics.Finished != 2 || d.Metrics.Makespan != 2100 || d.Metrics.JCT.Mean != 2000 || d.Peer.MeanJCT != 2000 ||
+	if d.Policy != "dally" || d.Metrics.Finished != 2 || d.Metrics.Makespan != 2100 || d.Metrics.JCT.Mean != 2000 ||
+		d.Peer.MeanJCT != 2000 ||
 		d.Peer.Blocks != 4 || d.Peer.Grants.Slot != 2 || d.Peer.Name != "dally-waiting-only" {
 		t.Errorf("got %s", out)
 	}
@@ -57,10 +59,12 @@ func TestSimOnThePeersMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The machine's only two slots; its hash map visits the second one first.
-	if !strings.Contains(string(events), `{"t_s":0,"event":"start","job":"7","gpus":[4,5]}`) || strings.Count(string(events), "\n") != 6 {
+	if !strings.Contains(string(events), `{"t_s":0,"event":"start","job":"7","gpus":[4,5]}`) ||
+		strings.Count(string(events), "\n") != 6 {
 		t.Errorf("got\n%s", events)
 	}
-	clitest.Must(t, "sim", "--peer", "dally-waiting-only", "--jobs", "60", "--mix", "dally", "--cluster", "dally:1x1", "--policy", "dally,tiresias",
+	clitest.Must(t, "sim", "--peer", "dally-waiting-only", "--jobs", "60", "--mix", "dally", "--cluster", "dally:1x1",
+		"--policy", "dally,tiresias",
 		"--set", "trace.synth.profile=dally", "--jobs-out", "two.csv")
 	all := jobRows(t, "two.csv")
 	states := map[string]int{}
@@ -74,7 +78,8 @@ func TestSimOnThePeersMachine(t *testing.T) {
 		t.Errorf("%d rows, states %v", len(all), states)
 	}
 	for _, policy := range []string{"tiresias", "gandiva"} {
-		clitest.Must(t, "sim", "--peer", "dally-published", "--trace", "jobs.csv", "--cluster", "dally:2x2", "--policy", policy)
+		clitest.Must(t, "sim", "--peer", "dally-published", "--trace", "jobs.csv", "--cluster", "dally:2x2", "--policy",
+			policy)
 	}
 }
 
@@ -106,7 +111,8 @@ func TestPeerIsAVerb(t *testing.T) {
 	const rest = " --cluster dally:2x2 --policy tiresias,dally --timers 5/10 --json"
 	verb := clitest.Must(t, strings.Fields("peer dally-published jobs.csv"+rest)...)
 	flag := clitest.Must(t, strings.Fields("sim jobs.csv --peer dally-published"+rest)...)
-	if strip := regexp.MustCompile(`"[a-z_]*wall[a-z_]*":[^,}]*`); strip.ReplaceAllString(verb, "") != strip.ReplaceAllString(flag, "") || !strings.Contains(verb, `"tiresias"`) {
+	if strip := regexp.MustCompile(`"[a-z_]*wall[a-z_]*":[^,}]*`); strip.ReplaceAllString(verb, "") !=
+		strip.ReplaceAllString(flag, "") || !strings.Contains(verb, `"tiresias"`) {
 		t.Errorf("peer prints\n%s\nand sim --peer\n%s", verb, flag)
 	}
 	for args, want := range map[string]string{

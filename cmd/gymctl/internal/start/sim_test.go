@@ -47,7 +47,8 @@ func TestSimDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	// a runs at once and ends at 100; b and c each wait 95 s for it and run for 10 s.
-	if d.Policy != "sjf" || d.Admission != "strict" || d.Placement != "first-fit" || d.Backfill != "none" || d.Estimates != "exact" ||
+	if d.Policy != "sjf" || d.Admission != "strict" || d.Placement != "first-fit" || d.Backfill != "none" ||
+		d.Estimates != "exact" ||
 		d.Metrics.JCT.Mean != 310./3 {
 		t.Errorf("got %+v", d)
 	}
@@ -76,7 +77,8 @@ func TestSimGivesThePublishedMeans(t *testing.T) {
 		t.Skip("the published workload is not at hand: looked for in ../shared, beside this repository, of which it is no part")
 	}
 	for policy, want := range map[string]string{
-		"fifo": "841484.616114", "fifo+skip": "387281.428910", "sjf": "366117.613744", "sjf+skip": "306328.296209", "srtf": "232178.016588",
+		"fifo": "841484.616114", "fifo+skip": "387281.428910", "sjf": "366117.613744", "sjf+skip": "306328.296209",
+		"srtf": "232178.016588",
 	} {
 		out := clitest.Must(t, "sim", "--trace", trace, "--cluster", "pool:48", "--policy", policy, "--json")
 		var d struct {
@@ -122,7 +124,8 @@ func TestSimTakesTheTraceAsItsArgument(t *testing.T) {
 		"get:phily-jobs --cluster pool:2":            `public trace "phily-jobs" is unknown; did you mean philly-jobs?`,
 	} {
 		code, out, said := clitest.Run(t, append([]string{"sim"}, strings.Fields(args)...)...)
-		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+want) || strings.Count(said, "\n") != 1 {
+		if code != cli.ExitMistake || out != "" || !strings.HasPrefix(said, "gymctl: "+want) ||
+			strings.Count(said, "\n") != 1 {
 			t.Errorf("gymctl sim %s: exit code %d, printed %q, said %q; want %s", args, code, out, said, want)
 		}
 	}
@@ -154,15 +157,20 @@ func TestSimMistakes(t *testing.T) {
 		{"--trace nan.csv --cluster 4x4", []string{`nan.csv:2: duration: got "NaN", want `}},
 		{"--trace short.csv --cluster 4x4", []string{`short.csv:2: got "2 fields", want 3, as in the header`}},
 		{"--trace share.csv --cluster 4x4", []string{`share.csv:2: num_gpu: got "1.5", want `}},
-		{"--trace words.txt --cluster 4x4", []string{`trace words.txt: its first line, "hello world", is of no known format; known are csv, acme, `}},
+		{"--trace words.txt --cluster 4x4",
+			[]string{`trace words.txt: its first line, "hello world", is of no known format; known are csv, acme, `}},
 		{"--trace half.csv.gz --cluster 4x4", []string{"trace half.csv.gz: the gzip stream is cut short or damaged"}},
-		{"--trace big.csv --cluster 2x4 --fail-refused", []string{"1 of 2 jobs can never fit cluster 2x4 (8 GPUs): x; the largest asks for 9 GPUs; want a cluster that holds them, or no --fail-refused"}},
+		{"--trace big.csv --cluster 2x4 --fail-refused",
+			[]string{
+				"1 of 2 jobs can never fit cluster 2x4 (8 GPUs): x; the largest asks for 9 GPUs; want a cluster that holds them, or no --fail-refused"}},
 		{"--trace big.csv --cluster pool:0", []string{`cluster: got "pool:0", want numbers above 0`}},
 		{"--policy srtf --backfill easy", []string{`--backfill: got "easy", want none: srtf stops running jobs`}},
 		{"--policy fifo+skip+easy", []string{`--policy: got fifo+skip+easy, want none with admission skip`}},
 		{"--policy srtf+commit", []string{`--policy: got srtf+commit, want strict or skip: srtf stops running jobs`}},
-		{"--jobs 100 --policy exact", []string{"exact: 100 jobs are too many to search all schedules, want at most 64 (--jobs 64)"}},
-		{"--jobs 9 --set simulator.overhead.start=-1s", []string{"--set simulator.overhead.start: got -1s, want a time, 0s to "}},
+		{"--jobs 100 --policy exact",
+			[]string{"exact: 100 jobs are too many to search all schedules, want at most 64 (--jobs 64)"}},
+		{"--jobs 9 --set simulator.overhead.start=-1s",
+			[]string{"--set simulator.overhead.start: got -1s, want a time, 0s to "}},
 		{"--jobs 9 --set simulator.color=red", []string{`--set "simulator.color=red": `}},
 		{"--jobs 9 --comm ring", []string{"comm ring needs to know the models of gangs, and 2 of 9 jobs in synth:philly"}},
 		{"--jobs 9 --interference none.csv", []string{"profiles none.csv: there is no such file or folder"}},
@@ -170,14 +178,21 @@ func TestSimMistakes(t *testing.T) {
 		{"--trace jobs.csv --cluster phily-192", []string{`cluster "phily-192" is unknown; did you mean philly-192?`}},
 		{"--trace jobs.csv --cluster none.yaml", []string{"cluster file none.yaml: there is no such file"}},
 		{"--trace jobs.csv --cluster bad.yaml", []string{"bad.yaml:3: racks[0].nodes[0].gpus: got -3, want 0 to 1024",
-			"bad.yaml:4: racks[0].nodes[0].cpu: unknown key; did you mean cpus?", "bad.yaml:5: speed: unknown key; did you mean speeds?"}},
-		{"--policy sfj --placement up --comm x --warmup -1", []string{`--policy: got "sfj", want ORDER, `, `--placement: got "up", want one of `,
-			`--comm: got "x", want `, `--warmup: got -1, want a number of jobs, 0 or more`}},
+			"bad.yaml:4: racks[0].nodes[0].cpu: unknown key; did you mean cpus?",
+			"bad.yaml:5: speed: unknown key; did you mean speeds?"}},
+		{"--policy sfj --placement up --comm x --warmup -1",
+			[]string{`--policy: got "sfj", want ORDER, `, `--placement: got "up", want one of `,
+				`--comm: got "x", want `, `--warmup: got -1, want a number of jobs, 0 or more`}},
 		{"--policy fifo --admission never", []string{`--admission: got "never", want one of strict, skip, commit`}},
-		{"--policy fifo,sjf,srtf --estimates none", []string{`--estimates: got "none", want trace, history, gbdt, exact or noisy:SIGMA, as order sjf ranks by run times`}},
-		{"--estimates rumours", []string{`--estimates: got "rumours", want none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10`}},
+		{"--policy fifo,sjf,srtf --estimates none",
+			[]string{
+				`--estimates: got "none", want trace, history, gbdt, exact or noisy:SIGMA, as order sjf ranks by run times`}},
+		{"--estimates rumours",
+			[]string{
+				`--estimates: got "rumours", want none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA with SIGMA from 0 to 10`}},
 		{"--policy sjf --estimates gbdt:none.bin --jobs 10", []string{"model none.bin: there is no such file"}},
-		{"--policy sjf --estimates trace --jobs 10", []string{"policy sjf+strict looks at estimated run times, and 10 of 10 jobs"}},
+		{"--policy sjf --estimates trace --jobs 10",
+			[]string{"policy sjf+strict looks at estimated run times, and 10 of 10 jobs"}},
 		{"--policy fifo,sjf --events e.jsonl", []string{"events can be written for one policy at a time, not for fifo,sjf"}},
 		{"--jobs 10 --events no/where.jsonl", []string{"output file no/where.jsonl: there is no folder no"}},
 		{"--jobs 10 --events -", []string{`--events: got "-", want the path of a file`}},
@@ -194,7 +209,8 @@ func TestSimMistakes(t *testing.T) {
 			ok = ok && strings.HasPrefix(lines[i], "gymctl: "+c.lines[i])
 		}
 		if !ok {
-			t.Errorf("gymctl sim %s: exit code %d, printed %q, said\n%s\nwant 2, nothing, and\n%s", c.args, code, out, said, strings.Join(c.lines, "\n"))
+			t.Errorf("gymctl sim %s: exit code %d, printed %q, said\n%s\nwant 2, nothing, and\n%s", c.args, code, out, said,
+				strings.Join(c.lines, "\n"))
 		}
 	}
 	entries, err := os.ReadDir(".")
@@ -210,8 +226,9 @@ func TestSimNotesGoToStandardError(t *testing.T) {
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "jobs.csv", clitest.Jobs+"d,6,10,40\n")
 	code, out, said := clitest.Run(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--horizon", "102s", "--json")
-	if code != cli.ExitDone || said != "gymctl: 1 of 4 jobs (25 %), 65 % of the GPU time, refused, because cluster pool:2 can never hold them: d\n"+
-		"gymctl: fifo+strict: 2 jobs unfinished at the horizon of 1m42s: b, c\n" {
+	if code != cli.ExitDone || said !=
+		"gymctl: 1 of 4 jobs (25 %), 65 % of the GPU time, refused, because cluster pool:2 can never hold them: d\n"+
+			"gymctl: fifo+strict: 2 jobs unfinished at the horizon of 1m42s: b, c\n" {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
 	if !strings.Contains(out, `"jobs":4,"refused":1`) || !strings.Contains(out, `"finished":1,"unfinished":2`) {
@@ -222,7 +239,8 @@ func TestSimNotesGoToStandardError(t *testing.T) {
 func TestSimRepeats(t *testing.T) {
 	t.Chdir(t.TempDir())
 	wall := regexp.MustCompile(`"wall_s":[0-9.e-]+`)
-	args := []string{"sim", "--jobs", "400", "--cluster", "4x8", "--policy", "random+skip", "--estimates", "noisy:1", "--json", "--events"}
+	args := []string{"sim", "--jobs", "400", "--cluster", "4x8", "--policy", "random+skip", "--estimates", "noisy:1",
+		"--json", "--events"}
 	a := wall.ReplaceAllString(clitest.Must(t, append(args, "a.jsonl")...), "")
 	b := wall.ReplaceAllString(clitest.Must(t, append(args, "b.jsonl")...), "")
 	if a != b || clitest.Read(t, "a.jsonl") != clitest.Read(t, "b.jsonl") {
@@ -238,21 +256,24 @@ func TestEventsReplaceAFileOnlyWhenTheRunIsDone(t *testing.T) {
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "jobs.csv", clitest.Jobs)
 	clitest.Write(t, "events.jsonl", "old\n")
-	if code, _, said := clitest.Run(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:1", "--fail-refused", "--events", "events.jsonl"); code != cli.ExitMistake {
+	if code, _, said := clitest.Run(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:1", "--fail-refused", "--events",
+		"events.jsonl"); code != cli.ExitMistake {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	if got := clitest.Read(t, "events.jsonl"); got != "old\n" {
 		t.Errorf("a run that failed wrote %q over the old events", got)
 	}
 	clitest.Must(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--events", "events.jsonl")
-	if got := clitest.Read(t, "events.jsonl"); strings.Count(got, "\n") != 9 || !strings.HasPrefix(got, `{"t_s":0,"event":"submit","job":"a","gpus":[]}`) {
+	if got := clitest.Read(t, "events.jsonl"); strings.Count(got, "\n") != 9 ||
+		!strings.HasPrefix(got, `{"t_s":0,"event":"submit","job":"a","gpus":[]}`) {
 		t.Errorf("events %q", got)
 	}
 }
 
 func TestSimTable(t *testing.T) {
 	out := clitest.Must(t, "sim", "--policy", "fifo,sjf+skip,srtf", "--jobs", "200")
-	for _, want := range []string{"workload   synth:philly (seed 1): 200 jobs", "cluster    philly-192: 36 nodes, 192 GPUs", "\nfifo+strict ", "\nsjf+skip ", "\nsrtf+skip "} {
+	for _, want := range []string{"workload   synth:philly (seed 1): 200 jobs",
+		"cluster    philly-192: 36 nodes, 192 GPUs", "\nfifo+strict ", "\nsjf+skip ", "\nsrtf+skip "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the table lacks %q:\n%s", want, out)
 		}

@@ -101,7 +101,8 @@ func (o *trainOptions) flags(c *cobra.Command) {
 		func(cfg *config.Config) *uint64 { return &cfg.Seed })
 	f.StringVar(&o.opt.RunDir, "run-dir", "", "`DIR` of the run (default runs/NAME-TIME)")
 	f.StringVar(&o.resume, "resume", "", "continue the run in `DIR`")
-	f.BoolVar(&o.opt.Continue, "continue", false, "continue the run in --run-dir if there is one, else begin it: the same command for launchers that start it again")
+	f.BoolVar(&o.opt.Continue, "continue", false,
+		"continue the run in --run-dir if there is one, else begin it: the same command for launchers that start it again")
 	f.IntVar(&o.seeds, "seeds", 0, "train `N` runs side by side, with consecutive seeds from --seed on")
 	o.queue.Flags(c)
 	o.opt.Tags = "sb3"
@@ -114,7 +115,8 @@ func (o *trainOptions) flags(c *cobra.Command) {
 	o.track.flags(c)
 	f.Bool("json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	cli.Apart(c, []string{"seeds", "listen"}, ranksOnly...)
-	cli.Apart(c, []string{"resume"}, "config", "env", "trace", "format", "columns", "limit", "sort", "cluster", "estimates", "agent", "seed", "run-dir", "hold", "index", "continue")
+	cli.Apart(c, []string{"resume"}, "config", "env", "trace", "format", "columns", "limit", "sort", "cluster",
+		"estimates", "agent", "seed", "run-dir", "hold", "index", "continue")
 	cli.Needs(c, []string{"run-dir"}, "continue")
 	cli.Filled(c, "resume", "run-dir")
 	cli.CompleteDir(c, "run-dir", "resume")
@@ -154,7 +156,8 @@ func (o *trainOptions) prepare(c *cobra.Command) (err error) {
 	}
 	if o.meeting != nil {
 		if o.seeds > 0 {
-			return fault.Mistakef("--resume %s: it holds several seeds, each a training of its own, which ranks do not share", o.opt.RunDir)
+			return fault.Mistakef("--resume %s: it holds several seeds, each a training of its own, which ranks do not share",
+				o.opt.RunDir)
 		}
 		if err := run.CheckRanks(&o.cfg, o.meeting.World); err != nil {
 			return err
@@ -274,7 +277,8 @@ func (o *trainOptions) train(a *cli.App, c *cobra.Command, ui *options.Progress)
 }
 
 // follow is the training at a rank other than 0, which keeps no run and says little.
-func follow(c *cobra.Command, a *cli.App, src *options.Source, cfg config.Config, resume string, opt *run.TrainOptions) error {
+func follow(c *cobra.Command, a *cli.App, src *options.Source, cfg config.Config, resume string,
+	opt *run.TrainOptions) error {
 	if resume != "" {
 		opt.Resume, opt.RunDir = true, resume
 	}

@@ -39,9 +39,12 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 		{"--set train.steps", "KEY.PATH=VALUE"},
 		{"--set eval.policies=[fifi]", "eval.policies[0]|fifi"},
 		{"--set ppo.network.kind=rnn", "ppo.network.kind"},
-		{"--set ppo.network.kind=attention --set ppo.network.attention.width=6", "ppo.network.attention.heads: got 4, want a number that divides attention.width, 6"},
-		{"--set ppo.network.kind=attention --set ppo.network.head=slots --set ppo.network.attention.slots=[queue]", `ppo.network.attention.slots: got "queue", want tables`},
-		{"--set ppo.network.kind=attention --set ppo.norm_obs=true", "ppo.norm_obs: got true, want false with network.kind attention"},
+		{"--set ppo.network.kind=attention --set ppo.network.attention.width=6",
+			"ppo.network.attention.heads: got 4, want a number that divides attention.width, 6"},
+		{"--set ppo.network.kind=attention --set ppo.network.head=slots --set ppo.network.attention.slots=[queue]",
+			`ppo.network.attention.slots: got "queue", want tables`},
+		{"--set ppo.network.kind=attention --set ppo.norm_obs=true",
+			"ppo.norm_obs: got true, want false with network.kind attention"},
 		{"--set ppo.network.attention.width=8", "ppo.network.attention: got|want nothing, or kind attention"},
 		{"--trace nowhere.csv", "nowhere.csv|no such file"},
 		{"--trace broken.csv", "broken.csv|3|ten"},
@@ -51,7 +54,8 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 		{"--trace=", "--trace"},
 		{"--format csv", "--format goes with --trace"},
 		{"--sort", "--sort goes with --trace"},
-		{"--trace wide.csv --cluster 1x2", "wide.csv: 2 of 2 jobs can never fit cluster 1x2 (2 GPUs), and none is left: 0, 1; take a larger cluster"},
+		{"--trace wide.csv --cluster 1x2",
+			"wide.csv: 2 of 2 jobs can never fit cluster 1x2 (2 GPUs), and none is left: 0, 1; take a larger cluster"},
 		{"--cluster topdrl", "topdrl-2x4x4"},
 		{"--cluster=", "cluster"},
 		{"--agent sac", `--agent: got "sac", want one of ppo, ddqn, improper`},
@@ -67,7 +71,8 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 		{"--run-dir jobs.csv", "jobs.csv"},
 		{"--run-dir jobs.csv/run", "jobs.csv"},
 	} {
-		clitest.Wrong(t, append([]string{"train", "-c", "tiny.yaml"}, strings.Fields(c.args)...), strings.Split(c.want, "|")...)
+		clitest.Wrong(t, append([]string{"train", "-c", "tiny.yaml"}, strings.Fields(c.args)...),
+			strings.Split(c.want, "|")...)
 	}
 	for _, c := range []struct {
 		args string
@@ -113,16 +118,20 @@ func TestTrainRefusesBadInputInOneSentenceAndWritesNothing(t *testing.T) {
 // The documented keys of the JSON documents of train and eval, in order.
 var (
 	evalKeys = slices.Concat(evaluationKeys(""), leftOutKeys(""), []string{"estimates", "rung"})
-	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s interval_steps_per_s kernels checkpoint eval"), slices.Concat(evaluationKeys("eval."), leftOutKeys("eval."), []string{"eval.estimates", "eval.rung"})...)
+	runKeys  = append(strings.Fields("step episodes return_mean steps_per_s interval_steps_per_s kernels checkpoint eval"),
+		slices.Concat(evaluationKeys("eval."), leftOutKeys("eval."), []string{"eval.estimates", "eval.rung"})...)
 )
 
 func evaluationKeys(prefix string) []string {
-	k := strings.Fields("windows windows.seed windows.first_job windows.jobs policies policies.name policies.kind policies.metrics")
+	k := strings.Fields(
+		"windows windows.seed windows.first_job windows.jobs policies policies.name policies.kind policies.metrics")
 	for _, m := range strings.Fields("jct_s wait_s first_wait_s slowdown bounded_slowdown jct_p99_s makespan_s gpu_utilization effective_utilization") {
 		m = "policies.metrics." + m
 		k = append(k, m, m+".iqm", m+".mean", m+".ci95", m+".per_window")
 	}
-	k = append(k, strings.Fields("policies.metrics.unfinished policies.trained_on paired paired.a paired.b paired.metric paired.difference_percent paired.ci95 paired.win_rate paired.wins paired.ties")...)
+	k = append(k,
+		strings.Fields(
+			"policies.metrics.unfinished policies.trained_on paired paired.a paired.b paired.metric paired.difference_percent paired.ci95 paired.win_rate paired.wins paired.ties")...)
 	for i := range k {
 		k[i] = prefix + k[i]
 	}
@@ -131,7 +140,10 @@ func evaluationKeys(prefix string) []string {
 
 // leftOutKeys are those of what an environment does not take, if there are such jobs.
 func leftOutKeys(prefix string) []string {
-	return strings.Fields(strings.ReplaceAll("~ ~.of ~.above_max_gpus ~.above_max_gpus_share ~.max_gpus ~.never_fit ~.never_fit_share ~.without_work", "~", prefix+"left_out"))
+	return strings.Fields(
+		strings.ReplaceAll(
+			"~ ~.of ~.above_max_gpus ~.above_max_gpus_share ~.max_gpus ~.never_fit ~.never_fit_share ~.without_work", "~",
+			prefix+"left_out"))
 }
 
 func TestTrainDocument(t *testing.T) {
@@ -155,12 +167,14 @@ func TestTrainDocument(t *testing.T) {
 		t.Errorf("ended at step %d with %s", d.Step, d.Checkpoint)
 	}
 	var kept bytes.Buffer
-	if err := json.Compact(&kept, []byte(clitest.Read(t, filepath.Join("run", "eval", "test.json")))); err != nil || kept.String() != string(d.Eval) {
+	if err := json.Compact(&kept, []byte(clitest.Read(t, filepath.Join("run", "eval", "test.json")))); err != nil ||
+		kept.String() != string(d.Eval) {
 		t.Errorf("eval/test.json (%v) is not the document's comparison", err)
 	}
 	// The notes for people on standard error.
 	for _, want := range []string{
-		"run       run\n", "workload  synth:philly (seed 1): 3000 jobs\n", "agent     ppo, seed 1, 4 environments", "step      252 of 1000", "step      500  validation windows",
+		"run       run\n", "workload  synth:philly (seed 1): 3000 jobs\n", "agent     ppo, seed 1, 4 environments",
+		"step      252 of 1000", "step      500  validation windows",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("said %q, want %q in it", said, want)
@@ -175,7 +189,8 @@ func TestTrainDocument(t *testing.T) {
 
 func TestTrainForPeople(t *testing.T) {
 	clitest.InRoom(t, false)
-	out := clitest.Must(t, "train", "-c", "tiny.yaml", "--run-dir", "run", "--agent", "ddqn", "--seed", "5", "--trace", "jobs.csv", "--cluster", "2x8", "--set", "train.steps=400")
+	out := clitest.Must(t, "train", "-c", "tiny.yaml", "--run-dir", "run", "--agent", "ddqn", "--seed", "5", "--trace",
+		"jobs.csv", "--cluster", "2x8", "--set", "train.steps=400")
 	for _, want := range []string{"policy ", "ddqn@400", "fifo+strict", "sjf@slots", "The agent is run/checkpoints/400"} {
 		if !strings.Contains(filepath.ToSlash(out), want) {
 			t.Errorf("printed %q, want %q in it", out, want)
@@ -187,7 +202,8 @@ func TestTrainForPeople(t *testing.T) {
 			t.Errorf("config.yaml lacks %q", want)
 		}
 	}
-	if out := clitest.Must(t, "train", "--resume", "run", "--no-eval", "--set", "train.steps=600"); !strings.HasPrefix(filepath.ToSlash(out), "checkpoint run/checkpoints/") {
+	if out := clitest.Must(t, "train", "--resume", "run", "--no-eval", "--set",
+		"train.steps=600"); !strings.HasPrefix(filepath.ToSlash(out), "checkpoint run/checkpoints/") {
 		t.Errorf("printed %q", out)
 	}
 	if !strings.Contains(clitest.Read(t, filepath.Join("run", "config.yaml")), "  steps: 600\n") {
@@ -222,7 +238,9 @@ func TestInterruptedTrainingIsSavedAndGoesOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		u := &clitest.Until{Text: at, Cancel: cancel}
 		var out bytes.Buffer
-		if code := clitest.Execute(ctx, train, &out, u); code != cli.ExitInterrupted || out.Len() != 0 || !strings.Contains(u.Said.String(), "continue with --resume run") && !strings.Contains(u.Said.String(), "--resume run evaluates again") {
+		if code := clitest.Execute(ctx, train, &out, u); code != cli.ExitInterrupted || out.Len() != 0 ||
+			!strings.Contains(u.Said.String(), "continue with --resume run") &&
+				!strings.Contains(u.Said.String(), "--resume run evaluates again") {
 			t.Errorf("interrupted at %q: exit code %d, printed %q, said %q", at, code, out.String(), u.Said.String())
 		}
 		cancel()
@@ -235,7 +253,8 @@ func TestInterruptedTrainingIsSavedAndGoesOn(t *testing.T) {
 // A real signal, sent to a process.
 func TestSignalEndsTrainingWithACheckpoint(t *testing.T) {
 	clitest.InRoom(t, false)
-	c := clitest.Program(t, "train", "-c", "tiny.yaml", "--run-dir", "run", "--set", "train.steps=10000000", "--set", "train.eval_every=0", "--set", "train.checkpoint_every=0")
+	c := clitest.Program(t, "train", "-c", "tiny.yaml", "--run-dir", "run", "--set", "train.steps=10000000", "--set",
+		"train.eval_every=0", "--set", "train.checkpoint_every=0")
 	u := &clitest.Until{Text: "step      752", Cancel: func() {}}
 	at := make(chan struct{})
 	u.Cancel = sync.OnceFunc(func() { close(at) })
@@ -264,10 +283,12 @@ func TestSignalEndsTrainingWithACheckpoint(t *testing.T) {
 		<-ended
 		t.Fatal("it does not end")
 	}
-	if code := c.ProcessState.ExitCode(); code != cli.ExitInterrupted || out.Len() != 0 || !strings.Contains(u.Said.String(), "saved, continue with --resume run") {
+	if code := c.ProcessState.ExitCode(); code != cli.ExitInterrupted || out.Len() != 0 ||
+		!strings.Contains(u.Said.String(), "saved, continue with --resume run") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), u.Said.String())
 	}
-	if found, err := filepath.Glob(filepath.Join("run", "checkpoints", "*", "manifest.json")); err != nil || len(found) != 1 {
+	if found, err := filepath.Glob(filepath.Join("run", "checkpoints", "*", "manifest.json")); err != nil ||
+		len(found) != 1 {
 		t.Errorf("checkpoints %v (%v), want one", found, err)
 	}
 	clitest.Must(t, "ckpt", "verify", "run")
