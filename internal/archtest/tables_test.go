@@ -308,8 +308,7 @@ var flagless = []string{"lab", "simulator", "distributed", "experiments", "ops",
 
 // mayNameFlags are the packages and files below them that name flags all the same, and why.
 var mayNameFlags = map[string]string{
-	"distributed/...":         "its messages are not keys yet",
-	"experiments/...":         "its messages are not keys yet",
+	"experiments/...":         "the words of reports, which run directories keep byte for byte",
 	"traces/...":              "errors of rows are text alone",
 	"ops/twin/...":            "its report tells readers of gymctl twin what would show more",
 	"ops/steer/...":           "its log tells readers of gymctl steer which limit acted",

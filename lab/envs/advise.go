@@ -336,7 +336,8 @@ func (a *adviser) policy(name string, b rollout.Budget) (agents.Policy, error) {
 	cfg := rollout.DefaultConfig()
 	cfg.Budget = b
 	begin := time.Now()
-	p, err := rollout.NewActor(rollout.Setup{Config: cfg, Source: src, Workers: 1, Clock: func() time.Duration { return time.Since(begin) }}, base, j)
+	elapsed := func() time.Duration { return time.Since(begin) }
+	p, err := rollout.NewActor(rollout.Setup{Config: cfg, Source: src, Workers: 1, Clock: elapsed}, base, j)
 	if err != nil {
 		return nil, err
 	}

@@ -105,21 +105,24 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	if err := w.cutJobs(cut, jobs, info); err != nil {
 		return nil, nil, nil, d.WithFlags(err)
 	}
-	var sizes []string
-	var values []any
-	if !keep.Window {
-		sizes, values = append(sizes, windowKey), append(values, z.Cut.Length)
-	}
-	if !keep.Warm {
-		sizes, values = append(sizes, warmKey), append(values, z.Cut.Warm)
-	}
-	if len(sizes) > 0 {
+	if sizes, values := chosenSizes(&keep, z.Cut.Length, z.Cut.Warm); len(sizes) > 0 {
 		err = choose(w.gives(z.Jobs), sizes, values...)
 	}
 	if err == nil {
 		err = d.check(s, w)
 	}
 	return s, w, choices, err
+}
+
+// chosenSizes returns the keys of the sizes of windows that are not kept, and their values.
+func chosenSizes(keep *sched.Kept, window, warm int) (keys []string, values []any) {
+	if !keep.Window {
+		keys, values = append(keys, windowKey), append(values, window)
+	}
+	if !keep.Warm {
+		keys, values = append(keys, warmKey), append(values, warm)
+	}
+	return keys, values
 }
 
 // gives says how many windows so many jobs give.

@@ -62,7 +62,8 @@ func (p *Page) Write(w io.Writer) error {
 		`'; script-src '` + digest(script) + `'; base-uri 'none'; form-action 'none'">` + "\n")
 	_, _ = b.WriteString(`<meta name="viewport" content="width=device-width, initial-scale=1">` + "\n")
 	_, _ = b.WriteString(`<meta name="color-scheme" content="light dark">` + "\n")
-	_, _ = b.WriteString("<title>" + html.EscapeString(p.Title) + "</title>\n<style>" + style + "</style>\n</head>\n<body>\n")
+	_, _ = b.WriteString("<title>" + html.EscapeString(p.Title) + "</title>\n" +
+		"<style>" + style + "</style>\n</head>\n<body>\n")
 	_, _ = b.WriteString("<noscript>This page draws its figures by a script that it contains; nothing is loaded from " +
 		"elsewhere.</noscript>\n")
 	_, _ = b.WriteString("<main id=\"page\"></main>\n<script type=\"application/json\" id=\"data\">")

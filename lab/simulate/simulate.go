@@ -226,32 +226,10 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 		return &fault.Mistake{Err: err}
 	}
 	var counted metrics.Collector
-	observers := []sim.Observer{&counted}
-	if r.table != nil {
-		observers = append(observers, r.table)
-	}
-	var events *eventLog
-	if r.hooks.Events != nil {
-		events = newEventLog(r.hooks.Events)
-		observers = append(observers, events)
-	}
-	if w := r.watch(sch.Name(), max(len(r.jobs), r.read-r.never.count)); w != nil {
-		observers = append(observers, w)
-	}
-	if r.hooks.Observe != nil {
-		observers = append(observers, r.hooks.Observe(sch.Name()))
-	}
+	observers, events := r.observers(sch.Name(), &counted)
 	wall := r.hooks.clock()
-	if err := sim.Run(ctx, s, sch, observers...); err != nil {
-		if ctx.Err() == nil {
-			if input, ok := errors.AsType[*fault.Mistake](err); ok { // from a row of a streamed trace
-				return input
-			}
-		}
-		if errors.Is(err, schedulers.ErrNoProgress) {
-			return err // it names the policy
-		}
-		return fmt.Errorf("policy %s: %w", sch.Name(), err)
+	if err := play(ctx, s, sch, observers); err != nil {
+		return err
 	}
 	run := r.result(&h, looks)
 	run.Events, run.WallS = counted.Events(), wall()
@@ -283,6 +261,39 @@ func (r *simulation) run(ctx context.Context, policy string) error {
 	}
 	r.report.Runs = append(r.report.Runs, run)
 	return nil
+}
+
+// observers are all who follow a policy's simulation; events is one of them, nil if there is no log of events.
+func (r *simulation) observers(policy string, counted *metrics.Collector) (all []sim.Observer, events *eventLog) {
+	all = []sim.Observer{counted}
+	if r.table != nil {
+		all = append(all, r.table)
+	}
+	if r.hooks.Events != nil {
+		events = newEventLog(r.hooks.Events)
+		all = append(all, events)
+	}
+	if w := r.watch(policy, max(len(r.jobs), r.read-r.never.count)); w != nil {
+		all = append(all, w)
+	}
+	if r.hooks.Observe != nil {
+		all = append(all, r.hooks.Observe(policy))
+	}
+	return all, events
+}
+
+// play runs a simulation to its end. Its errors name the policy, or the row of the trace that is at fault.
+func play(ctx context.Context, s *sim.Simulator, sch schedulers.Policy, observers []sim.Observer) error {
+	err := sim.Run(ctx, s, sch, observers...)
+	if err == nil || errors.Is(err, schedulers.ErrNoProgress) { // which names the policy
+		return err
+	}
+	if ctx.Err() == nil {
+		if input, ok := errors.AsType[*fault.Mistake](err); ok { // from a row of a streamed trace
+			return input
+		}
+	}
+	return fmt.Errorf("policy %s: %w", sch.Name(), err)
 }
 
 // end returns when a run ends whose jobs these are, 0 = with the last of them.

@@ -177,7 +177,10 @@ func (s *suite) ranks() {
 			s.Errorf("%v: the rank is %d", a, got)
 		}
 	}
-	for _, r := range s.Cluster.Act(s.ctx, []live.Action{{Op: live.RankJob, Job: ids[0], Score: -1}, {Op: live.RankJob, Job: ids[0], Score: live.MaxScore + 1}}) {
+	outside := []live.Action{
+		{Op: live.RankJob, Job: ids[0], Score: -1}, {Op: live.RankJob, Job: ids[0], Score: live.MaxScore + 1},
+	}
+	for _, r := range s.Cluster.Act(s.ctx, outside) {
 		if !errors.Is(r.Err, live.ErrUnsupported) {
 			s.Errorf("a score out of range: %v, want ErrUnsupported", r.Err)
 		}
