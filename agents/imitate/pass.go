@@ -21,15 +21,15 @@ type pass struct {
 	plays   []Play
 	order   []int // of the plays
 	given   int   // plays that have begun
-	rows    []lane
+	rows    []playRow
 
 	cur, next    *env.Batch
 	label, taken *env.Actions
 	ret          []float32 // [rows], from the current step to the end of the episode
 }
 
-// lane is one row.
-type lane struct {
+// playRow is one row.
+type playRow struct {
 	env   env.Env
 	play  *Play // nil = none is left
 	at    int   // steps taken
@@ -41,7 +41,7 @@ type lane struct {
 func (p *Phase) begin(n int) (*pass, error) {
 	r, f := p.cfg.Rows, len(p.spec.Action.Sizes)
 	q := &pass{
-		workers: p.cfg.Workers, spec: p.spec, gamma: p.cfg.Gamma, plays: p.plays, rows: make([]lane, r),
+		workers: p.cfg.Workers, spec: p.spec, gamma: p.cfg.Gamma, plays: p.plays, rows: make([]playRow, r),
 		cur: env.NewBatch(p.spec, r), next: env.NewBatch(p.spec, r),
 		label: &env.Actions{N: r, Disc: make([]int32, r*f)}, taken: &env.Actions{N: r, Disc: make([]int32, r*f)},
 		ret: make([]float32, r),

@@ -50,8 +50,8 @@ type Phase struct {
 	plays  []Play
 	state  State
 
-	hands []hand // that record, one for each worker
-	pass  *pass  // nil between two passes
+	workerStates []workerState // that record, one for each worker
+	pass         *pass         // nil between two passes
 }
 
 // State is where a phase is.
@@ -119,12 +119,12 @@ func (p *Phase) Run(ctx context.Context, pupil agents.Pupil, learned func(agents
 
 // close frees the environments.
 func (p *Phase) close() {
-	for i := range p.hands {
-		if p.hands[i].env != nil {
-			_ = p.hands[i].env.Close() // memory only
+	for i := range p.workerStates {
+		if p.workerStates[i].env != nil {
+			_ = p.workerStates[i].env.Close() // memory only
 		}
 	}
-	p.hands = nil
+	p.workerStates = nil
 	p.endPass()
 }
 
@@ -157,8 +157,8 @@ func (p *Phase) enough(steps int64) (n int, sum int64) {
 	return n, sum
 }
 
-// hand is what a worker records with.
-type hand struct {
+// workerState is what a worker records with.
+type workerState struct {
 	env     env.Env
 	teacher agents.Policy
 	learner agents.Policy
@@ -194,12 +194,12 @@ func (p *Phase) record(ctx context.Context, pupil agents.Pupil) (int, error) {
 		if sum >= need {
 			return n, nil
 		}
-		if p.hands == nil {
-			p.hands = make([]hand, max(1, min(p.cfg.Workers, block)))
+		if p.workerStates == nil {
+			p.workerStates = make([]workerState, max(1, min(p.cfg.Workers, block)))
 		}
 		plays, first := make([]Play, block), len(p.plays)
 		err := par.For(ctx, p.cfg.Workers, block, func(worker, i int) error {
-			h := &p.hands[worker]
+			h := &p.workerStates[worker]
 			if err := h.make(p); err != nil {
 				return err
 			}
@@ -226,7 +226,7 @@ func (p *Phase) record(ctx context.Context, pupil agents.Pupil) (int, error) {
 	}
 }
 
-func (h *hand) make(p *Phase) (err error) {
+func (h *workerState) make(p *Phase) (err error) {
 	if h.env != nil {
 		return nil
 	}
@@ -242,7 +242,8 @@ func (h *hand) make(p *Phase) (err error) {
 }
 
 // play plays one episode. dst gets its Kind last, so that an episode without one was not finished.
-func (h *hand) play(ctx context.Context, s env.Spec, seed uint64, learner bool, src *rand.Rand, dst *Play) error {
+func (h *workerState) play(ctx context.Context, s env.Spec, seed uint64, learner bool, src *rand.Rand,
+	dst *Play) error {
 	var p Play
 	p.Seed = seed
 	streams := []*rand.Rand{src}

@@ -42,7 +42,7 @@ func (l *Learner) Judge(ctx context.Context, theta []float32, seed uint64, n int
 		out[k] = make([]Outcome, n)
 	}
 	err = par.For(ctx, l.workers, n, func(worker, i int) error {
-		if err := l.judge(ctx, l.hands[worker], tasks[i], theta, steps, episodes,
+		if err := l.judge(ctx, l.workerStates[worker], tasks[i], theta, steps, episodes,
 			func(k int, o Outcome) { out[k][i] = o }); err != nil {
 			return fmt.Errorf("task %d: %w", i, err)
 		}
@@ -57,7 +57,7 @@ func (l *Learner) Judge(ctx context.Context, theta []float32, seed uint64, n int
 // Adapt returns theta after the given number of inner steps on a task, each from Config.Before new episodes. Nothing
 // is learnt across tasks. The episodes of the same task, phase and theta are the same.
 func (l *Learner) Adapt(ctx context.Context, theta []float32, t Task, phase, steps int) ([]float32, error) {
-	h := l.hands[0]
+	h := l.workerStates[0]
 	x := append([]float32(nil), theta...)
 	e, err := replay.NewEpisodes(h.spec, l.cfg.Gamma)
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *Learner) Adapt(ctx context.Context, theta []float32, t Task, phase, ste
 	return x, nil
 }
 
-func (l *Learner) judge(ctx context.Context, h *hand, t Task, theta []float32, steps []int, episodes int,
+func (l *Learner) judge(ctx context.Context, h *workerState, t Task, theta []float32, steps []int, episodes int,
 	tell func(k int, o Outcome)) error {
 	x := append([]float32(nil), theta...)
 	e, err := replay.NewEpisodes(h.spec, l.cfg.Gamma)

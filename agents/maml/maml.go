@@ -23,12 +23,12 @@ type Learner struct {
 	workers int
 	seed    uint64
 
-	theta *nets.Params // the parameters before adaptation
-	adam  *optim.Adam
-	hands []*hand
-	batch []*trial
-	grad  *nets.Params
-	sums  []float64
+	theta        *nets.Params // the parameters before adaptation
+	adam         *optim.Adam
+	workerStates []*workerState
+	batch        []*trial
+	grad         *nets.Params
+	sums         []float64
 
 	iteration int64
 	steps     int64 // of environments
@@ -64,9 +64,9 @@ func New(cfg Config, w World, model func() (Model, error), workers int, seed uin
 		if err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
-		l.hands = append(l.hands, h)
+		l.workerStates = append(l.workerStates, h)
 	}
-	l.theta = l.hands[0].model.Params().Clone()
+	l.theta = l.workerStates[0].model.Params().Clone()
 	l.grad, l.sums = l.theta.Like(), make([]float64, len(l.theta.Data))
 	adam := optim.DefaultAdamConfig()
 	adam.LR, adam.Eps = cfg.LR, 1e-5
@@ -87,7 +87,7 @@ const maxRows = 32
 func (l *Learner) newTrial() (*trial, error) {
 	t := &trial{path: NewPath[float32](l.cfg.inner(), len(l.theta.Data)), out: make([]float32, len(l.theta.Data))}
 	for range l.cfg.inner() + 1 {
-		e, err := replay.NewEpisodes(l.hands[0].spec, l.cfg.Gamma)
+		e, err := replay.NewEpisodes(l.workerStates[0].spec, l.cfg.Gamma)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (l *Learner) newTrial() (*trial, error) {
 // Close closes all environments.
 func (l *Learner) Close() error {
 	var errs []error
-	for _, h := range l.hands {
+	for _, h := range l.workerStates {
 		errs = append(errs, h.close())
 	}
 	return errors.Join(errs...)
@@ -111,7 +111,7 @@ func (l *Learner) Close() error {
 func (l *Learner) Params() *nets.Params { return l.theta }
 
 // Spec returns the spec of the environments.
-func (l *Learner) Spec() env.Spec { return l.hands[0].spec }
+func (l *Learner) Spec() env.Spec { return l.workerStates[0].spec }
 
 // Iteration returns the number of meta-batches learnt from.
 func (l *Learner) Iteration() int64 { return l.iteration }
@@ -119,10 +119,10 @@ func (l *Learner) Iteration() int64 { return l.iteration }
 // Steps returns the number of environment steps learnt from.
 func (l *Learner) Steps() int64 { return l.steps }
 
-// each calls fn for every task with a worker's hand.
-func (l *Learner) each(ctx context.Context, fn func(h *hand, t *trial) error) error {
+// each calls fn for every task with a worker's state.
+func (l *Learner) each(ctx context.Context, fn func(h *workerState, t *trial) error) error {
 	return par.For(ctx, l.workers, len(l.batch), func(worker, i int) error {
-		if err := fn(l.hands[worker], l.batch[i]); err != nil {
+		if err := fn(l.workerStates[worker], l.batch[i]); err != nil {
 			return fmt.Errorf("task %d: %w", i, err)
 		}
 		return nil
@@ -184,7 +184,7 @@ func (l *Learner) Learn(ctx context.Context) (agents.Stats, error) {
 }
 
 // collect plays a task before and after adaptation.
-func (l *Learner) collect(h *hand, t *trial) error {
+func (l *Learner) collect(h *workerState, t *trial) error {
 	ctx := context.Background() // a task is played whole
 	copy(t.path[0], l.theta.Data)
 	for k, e := range t.before {
@@ -207,18 +207,18 @@ const (
 )
 
 // inner returns the loss of inner step k, over the episodes played for that step.
-func (t *trial) inner(h *hand) func(k int) Gradient[float32] {
+func (t *trial) inner(h *workerState) func(k int) Gradient[float32] {
 	return func(k int) Gradient[float32] { return h.surrogate(t.before[k], 0, 0) }
 }
 
 // adapt adapts from theta on the episodes already played.
-func (l *Learner) adapt(h *hand, t *trial, theta []float32) error {
+func (l *Learner) adapt(h *workerState, t *trial, theta []float32) error {
 	copy(t.path[0], theta)
 	return Adapt(t.path, l.cfg.InnerLR, t.inner(h), h.g)
 }
 
 // pull transforms t.out, a gradient after adaptation, to the gradient at theta if products with Hessians are made.
-func (l *Learner) pull(h *hand, t *trial) error {
+func (l *Learner) pull(h *workerState, t *trial) error {
 	if !l.cfg.second() {
 		return nil
 	}

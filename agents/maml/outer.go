@@ -22,7 +22,7 @@ func (l *Learner) reptile() error {
 // trust takes one step of trust region policy optimisation on the loss after adaptation.
 func (l *Learner) trust(ctx context.Context) error {
 	c := &l.cfg
-	err := l.each(ctx, func(h *hand, t *trial) error {
+	err := l.each(ctx, func(h *workerState, t *trial) error {
 		// At the parameters that acted, t.path is still that of collect.
 		h.set(t.path.Last())
 		var err error
@@ -87,7 +87,7 @@ func (l *Learner) trust(ctx context.Context) error {
 // curvature sets dst to the product of v with the mean over tasks of the Hessian of the divergence after adaptation, as
 // a function of the parameters before it: Jᵀ·F·J with J the adaptation's derivative, 1 with order 1.
 func (l *Learner) curvature(ctx context.Context, dst, v []float32) error {
-	err := l.each(ctx, func(h *hand, t *trial) error {
+	err := l.each(ctx, func(h *workerState, t *trial) error {
 		copy(t.out, v)
 		if l.cfg.second() {
 			if err := h.differ.Push(t.out, t.path, l.cfg.InnerLR, t.inner(h), h.g); err != nil {
@@ -112,7 +112,7 @@ func (l *Learner) curvature(ctx context.Context, dst, v []float32) error {
 // outcome returns the loss and the divergence after adapting from theta on the episodes already played. It leaves
 // paths unchanged.
 func (l *Learner) outcome(ctx context.Context, theta []float32) (loss, kl float64, err error) {
-	err = l.each(ctx, func(h *hand, t *trial) error {
+	err = l.each(ctx, func(h *workerState, t *trial) error {
 		// A separate path: t.path remains that of the parameters that acted.
 		p := Path[float32]{h.u}
 		copy(p[0], theta)
@@ -143,7 +143,7 @@ func (l *Learner) proximal(ctx context.Context) error {
 	c := &l.cfg
 	norms := 0.0
 	for range c.Epochs {
-		err := l.each(ctx, func(h *hand, t *trial) error {
+		err := l.each(ctx, func(h *workerState, t *trial) error {
 			if err := l.adapt(h, t, l.theta.Data); err != nil {
 				return err
 			}

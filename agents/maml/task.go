@@ -111,8 +111,8 @@ func (f *Family) Sample(src *rand.Rand, n int) ([]Task, error) {
 	return tasks, nil
 }
 
-// hand is a worker's environments, policy and scratch. What it computes depends on the task alone.
-type hand struct {
+// workerState is a worker's environments, policy and scratch. What it computes depends on the task alone.
+type workerState struct {
 	world World
 	spec  env.Spec
 	model Model
@@ -131,8 +131,8 @@ type hand struct {
 	g, u   []float32
 }
 
-func newHand(w World, m Model, cfg *Config, rows int) (*hand, error) {
-	h := &hand{world: w, model: m}
+func newHand(w World, m Model, cfg *Config, rows int) (*workerState, error) {
+	h := &workerState{world: w, model: m}
 	for range rows {
 		e, err := w.Open()
 		if err != nil {
@@ -157,7 +157,7 @@ func newHand(w World, m Model, cfg *Config, rows int) (*hand, error) {
 	return h, nil
 }
 
-func (h *hand) close() error {
+func (h *workerState) close() error {
 	var errs []error
 	for _, e := range h.envs {
 		errs = append(errs, e.Close())
@@ -166,11 +166,11 @@ func (h *hand) close() error {
 }
 
 // set sets the model's parameters.
-func (h *hand) set(x []float32) { copy(h.model.Params().Data, x) }
+func (h *workerState) set(x []float32) { copy(h.model.Params().Data, x) }
 
 // play fills dst with n episodes of task t by policy p. Every episode of a phase has its own streams, so neither the
 // number of environments nor the other episodes matter.
-func (h *hand) play(ctx context.Context, dst *replay.Episodes, t Task, phase, n int, p agents.Policy) error {
+func (h *workerState) play(ctx context.Context, dst *replay.Episodes, t Task, phase, n int, p agents.Policy) error {
 	dst.Reset()
 	for from := 0; from < n; from += len(h.envs) {
 		if err := h.round(ctx, dst, t, phase, from, min(len(h.envs), n-from), p); err != nil {
@@ -181,7 +181,8 @@ func (h *hand) play(ctx context.Context, dst *replay.Episodes, t Task, phase, n 
 }
 
 // round plays n episodes side by side and adds them in order.
-func (h *hand) round(ctx context.Context, dst *replay.Episodes, t Task, phase, first, n int, p agents.Policy) error {
+func (h *workerState) round(ctx context.Context, dst *replay.Episodes, t Task, phase, first, n int,
+	p agents.Policy) error {
 	for len(h.recs) < n {
 		h.recs = append(h.recs, dst.Like())
 	}
@@ -254,7 +255,7 @@ func (h *hand) round(ctx context.Context, dst *replay.Episodes, t Task, phase, f
 }
 
 // begin begins episode number at of a phase of task t in environment j.
-func (h *hand) begin(ctx context.Context, t Task, phase, at, j int) error {
+func (h *workerState) begin(ctx context.Context, t Task, phase, at, j int) error {
 	if err := h.world.Enter(h.envs[j], t); err != nil {
 		return err
 	}
@@ -270,7 +271,7 @@ func (h *hand) begin(ctx context.Context, t Task, phase, at, j int) error {
 }
 
 // experience returns n episodes by the policy of parameters x, scored, with their advantages.
-func (h *hand) experience(ctx context.Context, dst *replay.Episodes, t Task, phase, n int, x []float32,
+func (h *workerState) experience(ctx context.Context, dst *replay.Episodes, t Task, phase, n int, x []float32,
 	lambda float64) error {
 	h.set(x)
 	if err := h.play(ctx, dst, t, phase, n, h.model); err != nil {
@@ -285,7 +286,7 @@ func (h *hand) experience(ctx context.Context, dst *replay.Episodes, t Task, pha
 }
 
 // surrogate returns the gradient of the loss over e.
-func (h *hand) surrogate(e *replay.Episodes, clip, ent float64) Gradient[float32] {
+func (h *workerState) surrogate(e *replay.Episodes, clip, ent float64) Gradient[float32] {
 	return func(g, x []float32) error {
 		h.set(x)
 		_, err := h.model.Surrogate(h.grad, e, clip, ent)
@@ -295,7 +296,7 @@ func (h *hand) surrogate(e *replay.Episodes, clip, ent float64) Gradient[float32
 }
 
 // divergence returns the gradient of the divergence over e.
-func (h *hand) divergence(e *replay.Episodes) Gradient[float32] {
+func (h *workerState) divergence(e *replay.Episodes) Gradient[float32] {
 	return func(g, x []float32) error {
 		h.set(x)
 		_, err := h.model.Divergence(h.grad, e)

@@ -25,8 +25,9 @@ type Separate interface {
 	Collect(play func(k int) error) error
 }
 
-// lane is the rows of one collector. Its columns are views of the Trainer's, so lanes share nothing with each other.
-type lane struct {
+// rowRange is the rows of one collector. Its columns are views of the Trainer's, so rowRanges share nothing with each
+// other.
+type rowRange struct {
 	from, rows int
 	vec        *vec.Vec
 	cur, next  *env.Batch
@@ -41,36 +42,36 @@ type lane struct {
 
 // episode is a finished episode.
 type episode struct {
-	step   int64 // of the lane, in the collection
+	step   int64 // of the rowRange, in the collection
 	ret    float64
 	length int64
 	info   []float64
 }
 
-// split divides the rows into n lanes, which continue from cur.
+// split divides the rows into n rowRanges, which continue from cur.
 func (t *Trainer) split(n int) error {
-	if t.lanes != nil {
+	if t.rowRanges != nil {
 		return nil
 	}
 	if t.vec.Len()%n != 0 {
 		return fmt.Errorf("train: %d environments for %d collectors, want a multiple", t.vec.Len(), n)
 	}
 	rows := t.vec.Len() / n
-	lanes := make([]lane, n)
+	rowRanges := make([]rowRange, n)
 	f, c := len(t.spec.Action.Sizes), len(t.spec.Action.Low)
-	for k := range lanes {
+	for k := range rowRanges {
 		from, to := k*rows, (k+1)*rows
 		part, err := t.vec.Part(from, to)
 		if err != nil {
 			return fmt.Errorf("train: %w", err)
 		}
-		lanes[k] = lane{
+		rowRanges[k] = rowRange{
 			from: from, rows: rows, vec: part, cur: t.view(t.cur, from, to), next: t.view(t.next, from, to),
 			actions: &env.Actions{N: rows, Disc: t.actions.Disc[from*f : to*f], Cont: t.actions.Cont[from*c : to*c]},
 			src:     t.src[from:to], ret: t.ret[from:to], length: t.length[from:to],
 		}
 	}
-	t.lanes = lanes
+	t.rowRanges = rowRanges
 	return nil
 }
 
@@ -87,7 +88,7 @@ func (t *Trainer) view(b *env.Batch, from, to int) *env.Batch {
 // continue from there in the next call.
 func (t *Trainer) collect(ctx context.Context, s Separate) error {
 	s.Progress(float64(t.step) / float64(t.cfg.Steps))
-	collectors, rows := s.Collectors(), int64(t.lanes[0].rows)
+	collectors, rows := s.Collectors(), int64(t.rowRanges[0].rows)
 	held := int64(0) // earlier steps that are not learnt from yet
 	for _, c := range collectors {
 		held += int64(c.Len()) * rows
@@ -100,7 +101,7 @@ func (t *Trainer) collect(ctx context.Context, s Separate) error {
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err := s.Collect(func(k int) error {
-		l, c := &t.lanes[k], collectors[k]
+		l, c := &t.rowRanges[k], collectors[k]
 		for int64(c.Len()) < most && c.More() && stop.Err() == nil {
 			if err := l.step(t.spec, c); err != nil {
 				cancel()
@@ -119,8 +120,8 @@ func (t *Trainer) collect(ctx context.Context, s Separate) error {
 	return t.improve(context.WithoutCancel(ctx))
 }
 
-// step takes one step of the lane's rows. Nothing is cancelled inside, so a step is always whole.
-func (l *lane) step(s env.Spec, c agents.Collector) error {
+// step takes one step of the range's rows. Nothing is cancelled inside, so a step is always whole.
+func (l *rowRange) step(s env.Spec, c agents.Collector) error {
 	whole := context.Background()
 	if err := c.Act(whole, l.cur, l.actions, l.src); err != nil {
 		return err
@@ -142,12 +143,12 @@ func (l *lane) step(s env.Spec, c agents.Collector) error {
 	return nil
 }
 
-// gather counts the steps and episodes of the lanes in the order in which rows stepped together would have finished
+// gather counts the steps and episodes of the rowRanges in the order in which rows stepped together would have finished
 // them.
 func (t *Trainer) gather() {
 	var over []episode
-	for k := range t.lanes {
-		l := &t.lanes[k]
+	for k := range t.rowRanges {
+		l := &t.rowRanges[k]
 		t.step += l.steps * int64(l.rows)
 		over = append(over, l.over...)
 		l.steps, l.over = 0, l.over[:0]

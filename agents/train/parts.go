@@ -108,7 +108,7 @@ func (t *Trainer) load(s state) error {
 		*t.pcg[i] = streams[from+i]
 	}
 	t.step, t.episodes, t.updates = s.Step, s.Episodes, s.Updates
-	t.ret, t.length, t.lanes = floats(s.Return[from:to]), s.Length[from:to:to], nil
+	t.ret, t.length, t.rowRanges = floats(s.Return[from:to]), s.Length[from:to:to], nil
 	t.over, t.taken = nil, 0
 	t.lastReturn, t.lastLength, t.lastInfo = floats(s.LastReturn), floats(s.LastLength), nil
 	for _, row := range s.LastInfo {
@@ -166,6 +166,6 @@ func (p *envsState) ReadFrom(r io.Reader) (int64, error) {
 	if err := p.vec.RestoreSnapshot(b, p.cur); err != nil {
 		return n, err
 	}
-	p.begun, p.lanes = true, nil
+	p.begun, p.rowRanges = true, nil
 	return n, nil
 }

@@ -85,8 +85,8 @@ func (t *Trainer) keep(ret float64, length int64, info []float64) {
 	t.over = append(t.over, episode{t.taken, ret, length, info})
 }
 
-// told is an episode on its way to rank 0. Floats are kept as bits because JSON has no NaN.
-type told struct {
+// sentEpisode is an episode on its way to rank 0. Floats are kept as bits because JSON has no NaN.
+type sentEpisode struct {
 	Step   int64    `json:"s"`
 	Return uint64   `json:"r"`
 	Length int64    `json:"l"`
@@ -99,9 +99,9 @@ func (t *Trainer) collectEpisodes() error {
 	if t.peers == nil || t.taken == 0 {
 		return nil
 	}
-	list := make([]told, len(t.over))
+	list := make([]sentEpisode, len(t.over))
 	for i, e := range t.over {
-		list[i] = told{e.step, bits([]float64{e.ret})[0], e.length, bits(e.info)}
+		list[i] = sentEpisode{e.step, bits([]float64{e.ret})[0], e.length, bits(e.info)}
 	}
 	own, err := json.Marshal(list)
 	if err != nil {
@@ -112,15 +112,15 @@ func (t *Trainer) collectEpisodes() error {
 	if err != nil {
 		return err
 	}
-	var over []told
+	var over []sentEpisode
 	for k, b := range all {
-		var theirs []told
+		var theirs []sentEpisode
 		if err := json.Unmarshal(b, &theirs); err != nil {
 			return fmt.Errorf("train: the episodes of rank %d: %w", k, err)
 		}
 		over = append(over, theirs...)
 	}
-	slices.SortStableFunc(over, func(a, b told) int { return cmp.Compare(a.Step, b.Step) })
+	slices.SortStableFunc(over, func(a, b sentEpisode) int { return cmp.Compare(a.Step, b.Step) })
 	for _, e := range over {
 		if len(e.Info) != len(t.spec.Info) {
 			return fmt.Errorf("train: an episode with %d infos, want %d", len(e.Info), len(t.spec.Info))

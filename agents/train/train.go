@@ -70,8 +70,8 @@ type Trainer struct {
 	learn                   []agents.Stat
 	learnN                  []int64
 	begun                   bool
-	lanes                   []lane // of a Separate agent, nil until it runs
-	ranks                          // with Peers
+	rowRanges               []rowRange // of a Separate agent, nil until it runs
+	ranks                              // with Peers
 }
 
 // New returns a trainer of agent in v, whose mode must be SameStep. seed is the run's seed: the environments'

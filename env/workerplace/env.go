@@ -35,7 +35,7 @@ type Env struct {
 	begun   int32   // job whose gang is being placed, -1 = none
 	active  int     // servers in use
 	time    int     // interval
-	free    []room
+	free    []freeResources
 
 	reward  float64
 	elapsed time.Duration
@@ -52,8 +52,8 @@ type Env struct {
 	pcgT  rand.PCG
 }
 
-// room is what a server has left.
-type room struct{ gpus, cpus, memory int }
+// freeResources is what a server has left.
+type freeResources struct{ gpus, cpus, memory int }
 
 // Recorder is shown what was seen of an interval: the placement and the measured speeds. Both are valid until the next
 // step.
@@ -73,7 +73,8 @@ func New(cfg Config) (*Env, error) {
 	}
 	e := &Env{
 		cfg: cfg, truth: NewTruth(cfg), jobs: make([]job, cfg.Jobs), begun: -1, active: cfg.Servers,
-		free: make([]room, cfg.Servers), mask: make([]bool, cfg.Slots*cfg.Servers+1), info: make([]float64, len(infoFields)),
+		free: make([]freeResources,
+			cfg.Servers), mask: make([]bool, cfg.Slots*cfg.Servers+1), info: make([]float64, len(infoFields)),
 	}
 	on := make([]int32, cfg.Jobs*cfg.Servers)
 	for i := range e.jobs {
@@ -161,9 +162,9 @@ func (e *Env) begin(seed uint64, t task) {
 	}
 	e.active = max(int(math.Ceil(float64(e.cfg.Servers)*t.servers-1e-9)), least)
 	for m := range e.free {
-		e.free[m] = room{}
+		e.free[m] = freeResources{}
 		if m < e.active {
-			e.free[m] = room{e.cfg.GPUs, e.cfg.CPUs, e.cfg.Memory}
+			e.free[m] = freeResources{e.cfg.GPUs, e.cfg.CPUs, e.cfg.Memory}
 		}
 	}
 	e.next, e.waiting, e.running, e.begun = 0, e.waiting[:0], e.running[:0], -1
@@ -257,14 +258,14 @@ func (e *Env) put(s, m int) {
 }
 
 // take uses room for n workers of so many GPUs each; n below 0 gives it back.
-func (r *room) take(gpus, n int) {
+func (r *freeResources) take(gpus, n int) {
 	r.gpus -= n * gpus
 	r.cpus -= n * workerCPUs
 	r.memory -= n * workerMemory
 }
 
 // holds returns how many workers of so many GPUs each fit.
-func (r *room) holds(gpus int) int {
+func (r *freeResources) holds(gpus int) int {
 	n := min(r.cpus/workerCPUs, r.memory/workerMemory)
 	if gpus > 0 {
 		n = min(n, r.gpus/gpus)

@@ -19,7 +19,7 @@ type Planner struct {
 	place Placement
 	speed []float64
 	on    []int32 // of the gang that is looked at
-	free  []room
+	free  []freeResources
 	tried []bool
 }
 

@@ -54,20 +54,20 @@ func sweeping(e sched.Arena) (agents.Policy, error) {
 	from := 0
 	for _, f := range e.Spec().Obs {
 		if f.Name == "queue" {
-			return &hand{from: from, sizes: f.Shape[1], times: f.Shape[0]}, nil
+			return &queueFields{from: from, sizes: f.Shape[1], times: f.Shape[0]}, nil
 		}
 		from += f.Len()
 	}
 	return nil, errors.New("improper: the observation has no queue")
 }
 
-type hand struct{ from, times, sizes int }
+type queueFields struct{ from, times, sizes int }
 
 // The class of jobs that ask for more than six hours and at most a day, in the observation of PolicyMix-v1.
 const dayClass = 4
 
 // Act implements agents.Policy.
-func (h *hand) Act(_ context.Context, b *env.Batch, dst *env.Actions, _ []*rand.Rand) error {
+func (h *queueFields) Act(_ context.Context, b *env.Batch, dst *env.Actions, _ []*rand.Rand) error {
 	names, width := policymix.Policies(), len(b.Obs)/b.N
 	for i := range b.N {
 		queue := b.Obs[i*width+h.from:][:h.times*h.sizes]

@@ -55,7 +55,7 @@ const (
 
 // Door guards a listener. Its methods are safe for concurrent use.
 type Door struct {
-	hall    *hall
+	conns   *connTable
 	reserve *shortage.Reserve
 	refused func(err error)
 
@@ -76,18 +76,18 @@ func New(cfg Config) *Door {
 		cfg.Refused = func(error) {}
 	}
 	d := &Door{reserve: shortage.NewReserve(shortage.Reserved(shortage.MayOpen())), refused: cfg.Refused}
-	d.hall = newHall(cfg.Places, cfg.Dropped, d.reserve.Fill)
+	d.conns = newConnTable(cfg.Places, cfg.Dropped, d.reserve.Fill)
 	return d
 }
 
 // Places returns how many connections there may be of each kind.
-func (d *Door) Places() int { return d.hall.limit }
+func (d *Door) Places() int { return d.conns.limit }
 
 // Waiting returns how many connections without a session there are.
 func (d *Door) Waiting() int {
-	d.hall.mu.Lock()
-	defer d.hall.mu.Unlock()
-	return len(d.hall.places[stranger]) + len(d.hall.places[known])
+	d.conns.mu.Lock()
+	defer d.conns.mu.Unlock()
+	return len(d.conns.places[stranger]) + len(d.conns.places[known])
 }
 
 // Listen returns l behind the door: its Accept outlasts a lack of file descriptors or memory. When the system cannot
@@ -106,7 +106,7 @@ func (d *Door) Listen(l net.Listener) net.Listener {
 // Guard makes the connections of an HTTP server pass the door, and sets the timeouts that the server has not. The
 // caller serves on what Listen returns.
 func (d *Door) Guard(s *http.Server) {
-	s.ConnContext, s.ConnState = d.hall.enter, d.hall.state
+	s.ConnContext, s.ConnState = d.conns.enter, d.conns.state
 	if s.ReadHeaderTimeout == 0 {
 		s.ReadHeaderTimeout = headerTimeout
 	}
@@ -121,13 +121,13 @@ func (d *Door) Guard(s *http.Server) {
 // Enter gives a connection of another protocol than HTTP a place. It is called in the goroutine that accepts
 // connections, and makes room first. The caller settles the place when the connection has a session, and vacates it
 // when it ends.
-func (d *Door) Enter(c net.Conn) *Place { return d.hall.place(c, false) }
+func (d *Door) Enter(c net.Conn) *Place { return d.conns.place(c, false) }
 
 // Spare reports whether there are descriptors for another session. If not, strangers lose theirs. The reserve is not
 // for sessions, which keep what they get.
 func (d *Door) Spare() bool {
 	for !d.reserve.Fill() {
-		if !d.hall.shed(1) {
+		if !d.conns.shed(1) {
 			return false
 		}
 	}
@@ -156,7 +156,7 @@ func (d *Door) relieve() {
 	d.quiet = time.Now().Add(hush)
 	d.mu.Unlock()
 	if !d.reserve.Give() {
-		d.hall.shed(1)
+		d.conns.shed(1)
 		return
 	}
 	for d.reserve.Give() {
@@ -187,7 +187,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		d.refused(err)
 		// Linux allocates a descriptor before it looks for a connection. So the youngest connection stays: perhaps no
 		// other is waiting.
-		if shortage.OfFiles(err) && (d.reserve.Give() || d.hall.shed(2)) {
+		if shortage.OfFiles(err) && (d.reserve.Give() || d.conns.shed(2)) {
 			continue
 		}
 		time.Sleep(pause.Next())

@@ -177,12 +177,12 @@ func TestAcceptOutlastsAShortage(t *testing.T) {
 func TestAShortageShedsStrangers(t *testing.T) {
 	t.Parallel()
 	d, addr := doors(t, 8)
-	if d.hall.shed(1) {
+	if d.conns.shed(1) {
 		t.Error("there was nobody")
 	}
 	c := dial(t, addr, "")
-	eventually(t, "it is in the hall", func() bool { return d.Waiting() == 1 })
-	if d.hall.shed(2) || !d.hall.shed(1) {
+	eventually(t, "it is in the table", func() bool { return d.Waiting() == 1 })
+	if d.conns.shed(2) || !d.conns.shed(1) {
 		t.Error("nobody was shed, or the last one too early")
 	}
 	if !ended(c) {
@@ -195,7 +195,7 @@ func TestAShortageShedsStrangers(t *testing.T) {
 func TestADoorGivesDescriptorsBack(t *testing.T) {
 	d, addr := doors(t, 8)
 	c := dial(t, addr, "")
-	eventually(t, "it is in the hall", func() bool { return d.Waiting() == 1 })
+	eventually(t, "it is in the table", func() bool { return d.Waiting() == 1 })
 	n := 0
 	if err := shortage.Files(func() error {
 		if n++; n == 2 && d.reserve.Give() {

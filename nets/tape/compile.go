@@ -141,7 +141,7 @@ func (m *machine[T]) assemble(b *Builder, order []*gorgonia.Node, loss *gorgonia
 	grad *nets.Params) error {
 	m.inputs, m.params = map[string][]T{}, map[string][]T{}
 	mem := map[int64][]T{} // by node
-	free := newRoom[T](order, append(append([]*gorgonia.Node{loss}, outputs...), grads...))
+	free := newValueMemory[T](order, append(append([]*gorgonia.Node{loss}, outputs...), grads...))
 	for _, p := range b.params {
 		d, shared := any(p.view.Data).([]T)
 		if !shared {
@@ -249,7 +249,7 @@ func base(n *gorgonia.Node) *gorgonia.Node {
 }
 
 // add allocates n's value and appends the step that computes it. i is n's place in the schedule.
-func (m *machine[T]) add(n *gorgonia.Node, mem, place map[int64][]T, free *room[T], i int) error {
+func (m *machine[T]) add(n *gorgonia.Node, mem, place map[int64][]T, free *valueMemory[T], i int) error {
 	if _, ok := mem[n.ID()]; ok {
 		return nil // input or parameter
 	}

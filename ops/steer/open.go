@@ -23,25 +23,25 @@ import (
 	"clustergym/traces"
 )
 
-// past is a workload that is history: it has jobs, and no windows.
-type past struct{ jobs []traces.Job }
+// historyWindows is a workload that is history: it has jobs, and no windows.
+type historyWindows struct{ jobs []traces.Job }
 
 // At implements sched.Windows.
-func (*past) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
+func (*historyWindows) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
 	return nil, nil, 0, errors.New("steer: a cluster that is followed has no windows")
 }
 
 // Jobs implements envs.Windows.
-func (p *past) Jobs(traces.Part) []traces.Job { return p.jobs }
+func (p *historyWindows) Jobs(traces.Part) []traces.Job { return p.jobs }
 
 // Predictor implements sched.Foresight.
-func (p *past) Predictor(est sim.Estimates) (predict.Maker, error) {
+func (p *historyWindows) Predictor(est sim.Estimates) (predict.Maker, error) {
 	est.Seed = 0
 	return predictors.Maker(est, p.jobs)
 }
 
 // openEnv opens the environment of cfg on a cluster, with estimates that a cluster can have.
-func openEnv(cfg *config.Config, l mirror.Layout, w *past) (sched.Steered, error) {
+func openEnv(cfg *config.Config, l mirror.Layout, w *historyWindows) (sched.Steered, error) {
 	d := cfg.Descriptor()
 	if !d.Simulated() {
 		return nil, fault.Mistakef("%s has no cluster: only policies of JobSelect-v1 and its siblings can steer one", d.ID)
@@ -70,7 +70,7 @@ func causal(cfg config.Config) (config.Config, error) {
 	return cfg.OnRung(sim.Estimates{Mode: sim.EstimateHistory})
 }
 
-func openRule(c *Choice, n policyname.Name, l mirror.Layout, w *past) (*Policy, error) {
+func openRule(c *Choice, n policyname.Name, l mirror.Layout, w *historyWindows) (*Policy, error) {
 	slots, ahead := n.Kind == policyname.Rule, n.Ahead != policyname.None
 	cfg, err := causal(c.Config)
 	if err != nil {
@@ -154,7 +154,7 @@ func gpus(s *cluster.Spec) (n int) {
 	return n
 }
 
-func openCheckpoint(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
+func openCheckpoint(c *Choice, l mirror.Layout, w *historyWindows) (*Policy, error) {
 	opened, a, spec, err := arena.OpenPolicy(c.Policy)
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func openCheckpoint(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
 	return (&Policy{Name: opened.Name, Env: e}).acting(&cfg, a)
 }
 
-func openModel(c *Choice, l mirror.Layout, w *past) (*Policy, error) {
+func openModel(c *Choice, l mirror.Layout, w *historyWindows) (*Policy, error) {
 	cfg, err := causal(c.Config)
 	if err != nil {
 		return nil, err

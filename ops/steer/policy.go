@@ -82,7 +82,7 @@ type Choice struct {
 
 // Open returns the policy on a cluster. A policy that was trained for another one is refused with the reason.
 func Open(c *Choice, l mirror.Layout) (*Policy, error) {
-	w := &past{jobs: c.History}
+	w := &historyWindows{jobs: c.History}
 	if c.Model != nil {
 		return openModel(c, l, w)
 	}

@@ -376,11 +376,11 @@ func (c *Checked) recalibrate(all []scored, block []int, seed uint64) {
 			"part.", best, hours(c.RecalGain), hours(c.Pinball))
 }
 
-// past are the waits of jobs that have started, by time: what a simple rival can know.
-type past struct{ all []StartLine } // in order of start
+// startHistory are the waits of jobs that have started, by time: what a simple rival can know.
+type startHistory struct{ all []StartLine } // in order of start
 
-func newPast(t *Truth) *past {
-	p := &past{}
+func newPast(t *Truth) *startHistory {
+	p := &startHistory{}
 	for _, list := range t.starts {
 		if !list[0].Submit.IsZero() {
 			p.all = append(p.all, list[0])
@@ -398,7 +398,7 @@ const (
 
 // said returns what the waits before s.at say of s: those of the same size, of jobs that had waited at least as long as
 // s has.
-func (p *past) said(s *scored) *Quantiles {
+func (p *startHistory) said(s *scored) *Quantiles {
 	n, _ := slices.BinarySearchFunc(p.all, s.at, func(a StartLine, at time.Time) int { return a.Start.Compare(at) })
 	for _, same := range []bool{true, false} {
 		var left []float64

@@ -32,23 +32,23 @@ type draws struct {
 	lost []float64
 }
 
-// room is so many GPUs, on one node or anywhere.
-type room struct {
+// gpuDemand is so many GPUs, on one node or anywhere.
+type gpuDemand struct {
 	gpus int
 	node bool
 }
 
 // rooms returns the kinds of room of a cluster: powers of two, on a node up to its size, and in all.
-func rooms(c *cluster.Cluster) (list []room) {
+func rooms(c *cluster.Cluster) (list []gpuDemand) {
 	if !c.Pool() {
 		for n := 1; n < c.MaxNode(); n *= 2 {
-			list = append(list, room{n, true})
+			list = append(list, gpuDemand{n, true})
 		}
-		list = append(list, room{c.MaxNode(), true})
+		list = append(list, gpuDemand{c.MaxNode(), true})
 	}
 	for n := 1; n < c.GPUs(); n *= 2 {
 		if c.Pool() || n > c.MaxNode() {
-			list = append(list, room{n, false})
+			list = append(list, gpuDemand{n, false})
 		}
 	}
 	return list
@@ -126,7 +126,7 @@ func (c *caster) cast(ctx context.Context, st *State, s *stage, n int) (*draws, 
 }
 
 // play plays one draw, with arrivals of as many days as it takes: first of one, then of twice as many, and so on.
-func (c *caster) play(ctx context.Context, st *State, s *stage, a *actor, d *draws, kinds []room, draw int) error {
+func (c *caster) play(ctx context.Context, st *State, s *stage, a *actor, d *draws, kinds []gpuDemand, draw int) error {
 	v := s.sim.View()
 	a.work = slices.Grow(a.work[:0], len(s.jobs))[:len(s.jobs)]
 	a.future.Left = slices.Grow(a.future.Left[:0], v.Arrived()+1)[:0]
@@ -163,7 +163,7 @@ func (c *caster) play(ctx context.Context, st *State, s *stage, a *actor, d *dra
 }
 
 // run plays one draw until all jobs of the stage have started, or up to last.
-func (c *caster) run(ctx context.Context, st *State, s *stage, a *actor, d *draws, kinds []room, draw int,
+func (c *caster) run(ctx context.Context, st *State, s *stage, a *actor, d *draws, kinds []gpuDemand, draw int,
 	last time.Duration) (done bool, err error) {
 	v, t := s.sim.View(), a.twin
 	t.CopyFrom(v, &a.future)
@@ -258,7 +258,7 @@ func (c *caster) note(s *stage, a *actor, d *draws, draw int, start, idle []time
 }
 
 // vacant notes which kinds of room there are beside what has been started.
-func (c *caster) vacant(v *sim.View, kinds []room, first []time.Duration, at time.Duration) {
+func (c *caster) vacant(v *sim.View, kinds []gpuDemand, first []time.Duration, at time.Duration) {
 	cl := v.Cluster()
 	free := cl.Free()
 	if free == 0 {
@@ -284,7 +284,7 @@ func (c *caster) vacant(v *sim.View, kinds []room, first []time.Duration, at tim
 }
 
 // releases returns when the kinds of room are free if nothing that waits starts.
-func (c *caster) releases(s *stage, a *actor, kinds []room) []time.Duration {
+func (c *caster) releases(s *stage, a *actor, kinds []gpuDemand) []time.Duration {
 	cl := s.sim.View().Cluster()
 	first := slices.Repeat([]time.Duration{never}, len(kinds))
 	a.node = append(a.node[:0], s.free...)

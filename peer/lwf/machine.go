@@ -44,17 +44,17 @@ type job struct {
 	end        float64
 }
 
-// seat is a worker on a GPU.
-type seat struct{ job, worker int32 }
+// placedWorker is a worker on a GPU.
+type placedWorker struct{ job, worker int32 }
 
 // gpu is the state of a GPU.
 type gpu struct {
-	free  int64   // MB
-	load  float64 // what placement thinks that its jobs still take, ms
-	seats []seat  // in the order of placement
-	ready int     // workers that could run
-	now   seat    // what runs
-	end   int64   // when it ends; never = idle
+	free  int64          // MB
+	load  float64        // what placement thinks that its jobs still take, ms
+	seats []placedWorker // in the order of placement
+	ready int            // workers that could run
+	now   placedWorker   // what runs
+	end   int64          // when it ends; never = idle
 }
 
 // Machine is a simulator that can be used for one run after the other. Not safe for concurrent use.
@@ -316,7 +316,7 @@ func (m *Machine) leave() {
 		for _, g := range j.gpus {
 			s := &m.gpus[g]
 			s.free += m.load[i].Memory
-			s.seats = slices.DeleteFunc(s.seats, func(s seat) bool { return s.job == i })
+			s.seats = slices.DeleteFunc(s.seats, func(s placedWorker) bool { return s.job == i })
 		}
 		m.running = slices.Delete(m.running, at, at+1)
 		m.ended--

@@ -53,7 +53,7 @@ func (m *Machine) begin(i int32) {
 		}
 		s := &m.gpus[g]
 		s.free -= w.Memory
-		s.seats = append(s.seats, seat{i, int32(k)})
+		s.seats = append(s.seats, placedWorker{i, int32(k)})
 		s.ready++
 	}
 	if len(j.nodes) > 1 {

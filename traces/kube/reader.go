@@ -37,18 +37,18 @@ type Objects struct {
 	Pods      map[string]*Pod
 	Workloads map[string]*Workload
 	others    int
-	pasts     map[string]*past // by uid
+	histories map[string]*runHistory // by uid
 }
 
 // past returns the history that the states of an object record.
-func (o *Objects) past(uid string) *past {
-	if o.pasts == nil {
-		o.pasts = map[string]*past{}
+func (o *Objects) past(uid string) *runHistory {
+	if o.histories == nil {
+		o.histories = map[string]*runHistory{}
 	}
-	if o.pasts[uid] == nil {
-		o.pasts[uid] = &past{}
+	if o.histories[uid] == nil {
+		o.histories[uid] = &runHistory{}
 	}
-	return o.pasts[uid]
+	return o.histories[uid]
 }
 
 // NewReader reads a recording to its end. file is the name used in messages; what is no recording is a *traces.RowError
@@ -201,7 +201,7 @@ func (o *Objects) all(as Reading) (all []ran) {
 		workloadOfJob[w] = true
 		r := ran{job: as.FromJob(j, ofJob[uid], w), submit: j.CreationTimestamp, asks: as.ofJob(j, ofJob[uid])}
 		r.finish, r.job.Status = j.Finished()
-		o.run(&r, ofJob[uid], j.Gang(), o.pasts[uid], w)
+		o.run(&r, ofJob[uid], j.Gang(), o.histories[uid], w)
 		all = append(all, r)
 	}
 	for _, w := range o.Workloads {
@@ -281,22 +281,22 @@ func (o *Objects) Trace(as Reading) *Reader {
 }
 
 // run finds out when a job ran: from its pods, else from its Job, else from its Workload. w may be nil.
-func (o *Objects) run(r *ran, pods []*Pod, width int, job *past, w *Workload) {
-	var quota *past
+func (o *Objects) run(r *ran, pods []*Pod, width int, job *runHistory, w *Workload) {
+	var quota *runHistory
 	evictions := 0
 	if w != nil {
 		// a quota is all it takes where admission is not checked
-		if quota = o.pasts[w.UID]; quota == nil || len(quota.starts) == 0 {
-			quota = &past{}
+		if quota = o.histories[w.UID]; quota == nil || len(quota.starts) == 0 {
+			quota = &runHistory{}
 			quota.add(&quota.starts, w.Admitted())
 		}
 		evictions = w.Evictions()
 	}
 	both := job.with(quota)
 	all, unknown := podRuns(pods, width, r.finish, both,
-		func(p *Pod) bool { return o.pasts[p.UID] != nil && o.pasts[p.UID].deleted })
+		func(p *Pod) bool { return o.histories[p.UID] != nil && o.histories[p.UID].deleted })
 	gap := unknown > 0
-	for _, p := range []*past{job, quota} {
+	for _, p := range []*runHistory{job, quota} {
 		of, missing := p.runs(r.finish)
 		all = fill(all, of)
 		gap = gap || missing

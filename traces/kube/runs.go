@@ -11,13 +11,13 @@ type Run struct{ Start, End time.Time }
 // slack is how much later than its last container's end a job may be found to have ended.
 const slack = time.Minute
 
-// past is the history of one object's runs, from its states. A recording of a watch has many states, a list one.
-type past struct {
+// runHistory is the history of one object's runs, from its states. A recording of a watch has many states, a list one.
+type runHistory struct {
 	starts, stops []time.Time
 	deleted       bool // it was seen to be deleted
 }
 
-func (p *past) add(list *[]time.Time, at time.Time) {
+func (p *runHistory) add(list *[]time.Time, at time.Time) {
 	if at.IsZero() {
 		return
 	}
@@ -27,7 +27,7 @@ func (p *past) add(list *[]time.Time, at time.Time) {
 }
 
 // job notes when a state of a Job says that it began, or was suspended.
-func (p *past) job(j *Job) {
+func (p *runHistory) job(j *Job) {
 	p.add(&p.starts, j.Status.StartTime)
 	if c := Holds(j.Status.Conditions, "Suspended"); c != nil {
 		p.add(&p.stops, c.LastTransitionTime)
@@ -35,7 +35,7 @@ func (p *past) job(j *Job) {
 }
 
 // workload notes when a state of a Workload says that it was admitted, or evicted.
-func (p *past) workload(w *Workload) {
+func (p *runHistory) workload(w *Workload) {
 	for _, c := range w.Status.Conditions {
 		switch {
 		case c.Type == "Admitted" && c.Status == "True":
@@ -48,7 +48,7 @@ func (p *past) workload(w *Workload) {
 
 // runs returns what lies between starts and stops, and finish as the last stop. unknown says that a start followed
 // another one without a stop between them, so that the length of the first run is unknown.
-func (p *past) runs(finish time.Time) (all []Run, unknown bool) {
+func (p *runHistory) runs(finish time.Time) (all []Run, unknown bool) {
 	if p == nil {
 		return nil, false
 	}
@@ -94,7 +94,7 @@ func (p *Pod) Ended() time.Time {
 // LastRun returns the last time in which pods of one job, which ended at finish, had nodes; width is how many of them
 // run at once. It has no times if there was none.
 func LastRun(pods []*Pod, width int, finish time.Time) Run {
-	all, _ := podRuns(pods, width, finish, &past{}, func(*Pod) bool { return false })
+	all, _ := podRuns(pods, width, finish, &runHistory{}, func(*Pod) bool { return false })
 	if len(all) == 0 {
 		return Run{}
 	}
@@ -104,7 +104,7 @@ func LastRun(pods []*Pod, width int, finish time.Time) Run {
 // podRuns returns the times in which pods of one job had nodes, in order and disjoint. A pod without a recorded end ran
 // until the job was stopped, or until finish if it is one of the last and the job has not begun again since; otherwise
 // its end is unknown, and it is left out and counted. gone reports that it was deleted.
-func podRuns(pods []*Pod, width int, finish time.Time, job *past, gone func(*Pod) bool) (all []Run, unknown int) {
+func podRuns(pods []*Pod, width int, finish time.Time, job *runHistory, gone func(*Pod) bool) (all []Run, unknown int) {
 	ran := make([]*Pod, 0, len(pods))
 	for _, p := range pods {
 		if !p.Started().IsZero() && p.Spec.NodeName != "" {
@@ -133,7 +133,7 @@ func podRuns(pods []*Pod, width int, finish time.Time, job *past, gone func(*Pod
 
 // stopped returns when a run that began at a time was stopped: finish if there was neither a stop nor another start in
 // between, and zero if that is unknown. known reports that there was a stop.
-func (p *past) stopped(at, finish time.Time) (end time.Time, known bool) {
+func (p *runHistory) stopped(at, finish time.Time) (end time.Time, known bool) {
 	k, _ := slices.BinarySearchFunc(p.stops, at.Add(1), time.Time.Compare)
 	again, _ := slices.BinarySearchFunc(p.starts, at.Add(slack), time.Time.Compare)
 	switch {
@@ -147,9 +147,9 @@ func (p *past) stopped(at, finish time.Time) (end time.Time, known bool) {
 }
 
 // with returns the starts and stops of both.
-func (p *past) with(o *past) *past {
-	both := &past{}
-	for _, x := range []*past{p, o} {
+func (p *runHistory) with(o *runHistory) *runHistory {
+	both := &runHistory{}
+	for _, x := range []*runHistory{p, o} {
 		if x == nil {
 			continue
 		}

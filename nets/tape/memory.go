@@ -9,9 +9,9 @@ import (
 	"clustergym/nets/op"
 )
 
-// room allocates memory for the values of a program and reuses it once no later step reads a value. A step's output
-// is then more often in the caches, because an earlier step has used the same memory.
-type room[T kernel.Float] struct {
+// valueMemory allocates memory for the values of a program and reuses it once no later step reads a value. A step's
+// output is then more often in the caches, because an earlier step has used the same memory.
+type valueMemory[T kernel.Float] struct {
 	last map[int64]int   // by owning node: the last step that reads it
 	done map[int][]int64 // by step: the nodes that it is the last to read
 	held map[int64][]T   // by node: memory that will be freed
@@ -19,9 +19,9 @@ type room[T kernel.Float] struct {
 	free [][]T           // the most recently freed at the end
 }
 
-// newRoom finds the last reader of every value. The memory of given, which the caller reads, is never reused.
-func newRoom[T kernel.Float](order, given []*gorgonia.Node) *room[T] {
-	r := &room[T]{last: map[int64]int{}, done: map[int][]int64{}, held: map[int64][]T{}}
+// newValueMemory finds the last reader of every value. The memory of given, which the caller reads, is never reused.
+func newValueMemory[T kernel.Float](order, given []*gorgonia.Node) *valueMemory[T] {
+	r := &valueMemory[T]{last: map[int64]int{}, done: map[int][]int64{}, held: map[int64][]T{}}
 	for i, n := range order {
 		r.last[base(n).ID()] = max(r.last[base(n).ID()], i)
 		for _, c := range op.Inputs(n) {
@@ -42,7 +42,7 @@ func newRoom[T kernel.Float](order, given []*gorgonia.Node) *room[T] {
 }
 
 // take returns memory for n: the smallest free piece that is large enough, the most recently freed among equals.
-func (r *room[T]) take(n *gorgonia.Node) []T {
+func (r *valueMemory[T]) take(n *gorgonia.Node) []T {
 	size, best := elements(n), -1
 	for i, d := range r.free {
 		if len(d) >= size && (best < 0 || len(d) <= len(r.free[best])) {
@@ -63,7 +63,7 @@ func (r *room[T]) take(n *gorgonia.Node) []T {
 
 // over returns the memory of n's input if it has the same size and step i is the last to read it, otherwise other
 // memory.
-func (r *room[T]) over(n, input *gorgonia.Node, i int) []T {
+func (r *valueMemory[T]) over(n, input *gorgonia.Node, i int) []T {
 	from := base(input).ID()
 	d, ok := r.held[from]
 	if !ok || r.last[from] != i || elements(input) != elements(n) {
@@ -75,7 +75,7 @@ func (r *room[T]) over(n, input *gorgonia.Node, i int) []T {
 }
 
 // after frees the memory that step i was the last to read.
-func (r *room[T]) after(i int) {
+func (r *valueMemory[T]) after(i int) {
 	for _, id := range r.done[i] {
 		if d, ok := r.held[id]; ok {
 			r.free = append(r.free, d)

@@ -25,32 +25,32 @@ type Guest interface {
 	Expel() bool
 }
 
-// standing says where a connection is counted.
-type standing uint8
+// connClass says where a connection is counted.
+type connClass uint8
 
 const (
-	nowhere  standing = iota // it has a session, or it is gone
-	stranger                 // it has shown nothing
-	known                    // it has shown a token or a certificate, and has no session
+	nowhere  connClass = iota // it has a session, or it is gone
+	stranger                  // it has shown nothing
+	known                     // it has shown a token or a certificate, and has no session
 )
 
-// Place is a connection's place in the hall.
+// Place is a connection's place in the table.
 type Place struct {
-	hall *hall
-	raw  net.Conn // below TLS
-	from netip.Addr
+	conns *connTable
+	raw   net.Conn // below TLS
+	from  netip.Addr
 
-	// Under the hall's lock.
+	// Under the table's lock.
 	since    time.Time // when it came, or its last request with a token ended
-	at       standing
+	at       connClass
 	guest    Guest // nil until the connection has changed its protocol
 	hijacked bool  // the HTTP server has given the connection away
 	gone     bool
 	leaving  bool // told why it is closed
 }
 
-// hall holds places. Its methods are safe for concurrent use.
-type hall struct {
+// connTable holds places. Its methods are safe for concurrent use.
+type connTable struct {
 	limit   int // of each standing
 	dropped func(from net.Addr, upgraded bool)
 	left    func() bool // called when a connection has ended
@@ -61,8 +61,8 @@ type hall struct {
 	leaving int
 }
 
-func newHall(limit int, dropped func(from net.Addr, upgraded bool), left func() bool) *hall {
-	return &hall{
+func newConnTable(limit int, dropped func(from net.Addr, upgraded bool), left func() bool) *connTable {
+	return &connTable{
 		limit: limit, dropped: dropped, left: left, byConn: map[net.Conn]*Place{},
 		places: [known + 1]map[*Place]struct{}{stranger: {}, known: {}},
 	}
@@ -94,13 +94,13 @@ func PlaceOf(r *http.Request) *Place {
 }
 
 // enter gives a new connection of an HTTP server a place. It runs in the goroutine that accepts connections.
-func (h *hall) enter(ctx context.Context, c net.Conn) context.Context {
+func (h *connTable) enter(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, placeKey{}, h.place(c, true))
 }
 
 // place gives a new connection a place, and makes room first.
-func (h *hall) place(c net.Conn, http bool) *Place {
-	p := &Place{hall: h, raw: c, from: neighbourhood(c.RemoteAddr()), since: time.Now(), hijacked: !http}
+func (h *connTable) place(c net.Conn, http bool) *Place {
+	p := &Place{conns: h, raw: c, from: neighbourhood(c.RemoteAddr()), since: time.Now(), hijacked: !http}
 	if t, ok := c.(*tls.Conn); ok {
 		p.raw = t.NetConn()
 	}
@@ -116,7 +116,7 @@ func (h *hall) place(c net.Conn, http bool) *Place {
 
 // makeRoom closes connections until there is room for one more with this standing. It waits for those that are very
 // young.
-func (h *hall) makeRoom(at standing) {
+func (h *connTable) makeRoom(at connClass) {
 	for {
 		h.mu.Lock()
 		if len(h.places[at]) < h.limit {
@@ -134,7 +134,7 @@ func (h *hall) makeRoom(at standing) {
 }
 
 // shed closes the oldest stranger if there are at least so many, and reports whether it has.
-func (h *hall) shed(least int) bool {
+func (h *connTable) shed(least int) bool {
 	h.mu.Lock()
 	if len(h.places[stranger]) < least {
 		h.mu.Unlock()
@@ -147,7 +147,7 @@ func (h *hall) shed(least int) bool {
 
 // oldest returns the oldest connection of the address that has the most places, nil if there is no connection. The
 // caller holds the lock.
-func (h *hall) oldest(at standing) (p *Place) {
+func (h *connTable) oldest(at connClass) (p *Place) {
 	count := map[netip.Addr]int{}
 	most := 0
 	for q := range h.places[at] {
@@ -163,7 +163,7 @@ func (h *hall) oldest(at standing) (p *Place) {
 }
 
 // put counts p where it belongs. The caller holds the lock.
-func (h *hall) put(p *Place, at standing) {
+func (h *connTable) put(p *Place, at connClass) {
 	if p.at != nowhere {
 		delete(h.places[p.at], p)
 	}
@@ -174,7 +174,7 @@ func (h *hall) put(p *Place, at standing) {
 
 // expel closes the connection of p. If tell, a websocket is told why, unless it is being closed already or too many
 // are. The caller holds the lock, and expel releases it.
-func (h *hall) expel(p *Place, tell bool) {
+func (h *connTable) expel(p *Place, tell bool) {
 	h.put(p, nowhere)
 	c := p.guest
 	tell = tell && c != nil && !p.leaving && h.leaving < mostLeaving
@@ -190,7 +190,7 @@ func (h *hall) expel(p *Place, tell bool) {
 }
 
 // state follows the connections of the HTTP server.
-func (h *hall) state(c net.Conn, s http.ConnState) {
+func (h *connTable) state(c net.Conn, s http.ConnState) {
 	if s != http.StateIdle && s != http.StateHijacked && s != http.StateClosed {
 		return
 	}
@@ -220,50 +220,50 @@ func (h *hall) state(c net.Conn, s http.ConnState) {
 	}
 }
 
-// Vouch takes p from the strangers, because its client has shown a token or a certificate. A closed hall lets it stay.
+// Vouch takes p from the strangers, because its client has shown a token or a certificate. A closed table lets it stay.
 func (p *Place) Vouch() {
 	if p == nil {
 		return
 	}
-	p.hall.makeRoom(known)
-	p.hall.mu.Lock()
-	defer p.hall.mu.Unlock()
+	p.conns.makeRoom(known)
+	p.conns.mu.Lock()
+	defer p.conns.mu.Unlock()
 	if p.at == stranger {
-		p.hall.put(p, known)
+		p.conns.put(p, known)
 	}
 }
 
-// locked calls f under the hall's lock, unless no Door guards the connection.
+// locked calls f under the table's lock, unless no Door guards the connection.
 func (p *Place) locked(f func()) {
 	if p == nil {
 		return
 	}
-	p.hall.mu.Lock()
-	defer p.hall.mu.Unlock()
+	p.conns.mu.Lock()
+	defer p.conns.mu.Unlock()
 	f()
 }
 
 // Upgraded notes that the connection speaks another protocol now.
 func (p *Place) Upgraded(c Guest) { p.locked(func() { p.guest = c }) }
 
-// Settle takes p from the hall, because its connection has a session.
-func (p *Place) Settle() { p.locked(func() { p.hall.put(p, nowhere) }) }
+// Settle takes p from the table, because its connection has a session.
+func (p *Place) Settle() { p.locked(func() { p.conns.put(p, nowhere) }) }
 
-// Depart puts p back into the hall, because its connection is being closed. It is among the first to make room.
+// Depart puts p back into the table, because its connection is being closed. It is among the first to make room.
 func (p *Place) Depart() {
 	p.locked(func() {
 		if p.at == nowhere && !p.leaving && !p.gone {
-			p.hall.put(p, stranger)
+			p.conns.put(p, stranger)
 		}
 	})
 }
 
-// Vacate takes p from the hall for good, unless the HTTP server still has its connection.
+// Vacate takes p from the table for good, unless the HTTP server still has its connection.
 func (p *Place) Vacate() {
 	if p == nil {
 		return
 	}
-	h := p.hall
+	h := p.conns
 	h.mu.Lock()
 	if p.gone || !p.hijacked {
 		h.mu.Unlock()
