@@ -13,6 +13,7 @@ import (
 	"clustergym/env/sched"
 	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
+	"clustergym/lab/predictors"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
@@ -76,7 +77,7 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := jobselect.New(cfg, spec, &foreseen{Windows: w.Windows}, traces.Test)
+			e, err := jobselect.New(cfg, spec, &predictors.Foresight{Windows: w.Windows}, traces.Test)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +90,7 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := queuerank.New(cfg, spec, &foreseen{Windows: w}, w.Jobs(traces.Training), traces.Test)
+			e, err := queuerank.New(cfg, spec, &predictors.Foresight{Windows: w}, w.Jobs(traces.Training), traces.Test)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -120,7 +120,7 @@ func (w *World) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) 
 	if err := w.unseen(); err != nil {
 		return err
 	}
-	w.Source.Windows = &foreseen{Windows: w.Workload.Windows, model: w.Model}
+	w.Source.Windows = &predictors.Foresight{Windows: w.Workload.Windows, Model: w.Model}
 	w.Jobs = w.withModel(JobsHash(w.Workload.Windows, cut.Estimates.Causal()))
 	w.weigh(w.Workload.Windows)
 	if cut.Remembers() {

@@ -127,7 +127,7 @@ func TestQueueFlags(t *testing.T) {
 	}{
 		{"--workers=1", ""}, {"--workers=0", "--workers: got 0, want 1 or more, or 0 with --listen or --queue"},
 		{"--workers=0 --listen 127.0.0.1:0 --token-file token", ""},
-		{"--workers=0 --listen 127.0.0.1:0", "use --token-file FILE with a secret"},
+		{"--workers=0 --listen 127.0.0.1:0", "use token-file FILE with a secret"},
 		{"--workers=-1 --listen 127.0.0.1:0", "--workers: got -1, want 0 or more"},
 	} {
 		var q options.QueueFlags

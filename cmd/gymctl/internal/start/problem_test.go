@@ -167,7 +167,7 @@ func TestSweepPrintsATableAndGoesOn(t *testing.T) {
 		{"-c key.yaml", "key.yaml:2: spac: unknown key; did you mean space?"},
 		{"-c search.yaml --dir found", "found holds a sweep"},
 		{"-c search.yaml --workers 0", "--workers: got 0"},
-		{"-c search.yaml --kernels x", "--kernels: set"},
+		{"-c search.yaml --kernels x", `--kernels: got "x", want one of auto`},
 		{"--resume found -c search.yaml", "--resume does not go with --config"},
 		{"--resume nowhere", "nowhere"},
 		{"", "want --config or --resume"},

@@ -91,7 +91,7 @@ func TestSimMistakesOnTheMachineOfLWF(t *testing.T) {
 		"--peer lwf-pure --cluster pool:8 jobs.csv" +
 			rule: "--cluster: got pool:8, want nodes of equally many GPUs for this machine, as 16x4",
 		"--peer lwf-pure --cluster 3x2 bad.csv" +
-			rule: `bad.csv: line 3: column size_mb: got "much", want a number from 0 to 1e9`,
+			rule: `bad.csv:3: size_mb: got "much", want a number from 0 to 1e9`,
 		"--peer lwf-pure --cluster 3x2 --jobs 5" +
 			rule: "job 0 has no model with a compute time, want --mix lwf or a trace with models for a machine that follows transfers",
 		"--peer lwf-pure --cluster 1x2 jobs.csv" +
