@@ -1,4 +1,5 @@
-// Package lab has what a run is: its configuration, workload and directory; training, evaluation, search and their reports.
+// Package lab has what a run is: its configuration, workload and directory; training, evaluation, search and their
+// reports.
 //
 // Its packages, from the lowest up (written by go test ./internal/archtest -run TestMaps -update):
 //

@@ -148,8 +148,8 @@ func storeys() string {
 // comment is the doc.go of a folder that has packages and no code.
 func comment(r room, entries []entry) (text string, some bool) {
 	var b strings.Builder
-	fmt.Fprintf(&b,
-		"// Package %s has %s.\n//\n// Its packages, from the lowest up (written by go test ./internal/archtest -run TestMaps -update):\n//\n", r.folder, r.holds)
+	b.WriteString(wrapped("// ", "// ", fmt.Sprintf("Package %s has %s.", r.folder, r.holds)))
+	b.WriteString("//\n// Its packages, from the lowest up (written by go test ./internal/archtest -run TestMaps -update):\n//\n")
 	for _, e := range inFolder(r.folder, entries) {
 		if e.pkg != r.folder {
 			b.WriteString(wrapped("//   - ", "//     ",
