@@ -14,7 +14,7 @@ import (
 // specOf returns the field spec of the reply to open, with what Gymnasium keeps in an EnvSpec.
 func (h *Handle) specOf(sha string) wire.Map {
 	s := h.spec
-	var number, steps, solved any // nil = there is none
+	var number, steps, solved any // nil = the environment has none
 	if v, ok := version(s.ID); ok {
 		number = v
 	}

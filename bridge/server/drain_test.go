@@ -111,7 +111,7 @@ func TestAfterTheDrainTimeoutTheRestIsClosed(t *testing.T) {
 func TestAnEnvironmentThatDoesNotComeBackDoesNotHoldTheServerForEver(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("waits for five seconds")
+		t.Skip("it waits five seconds for an environment that hangs; it runs without -short")
 	}
 	h := serve(t, quick())
 	g := newGate()

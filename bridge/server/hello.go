@@ -165,7 +165,7 @@ func (c *conn) choose(offered []string) bool {
 	return false
 }
 
-// readResume reads the field resume, nil if there is none.
+// readResume reads the field resume. It returns nil if the message has no such field.
 func readResume(hello *wire.Fields) *resumption {
 	f := wire.Fields{Map: hello.Sub("resume")}
 	if f.Map == nil {

@@ -65,7 +65,7 @@ func opened5(t testing.TB, est string, w func(sched.Taken) sched.Windows, spec c
 	return all
 }
 
-// A cluster that tells no run times, in which somebody else decides, is polled: between facts, after many of them, and
+// A cluster without run times, whose own scheduler decides, is polled: between facts, after many of them, and
 // from the middle of its life on. Observations are as the specification says, and no imagination changes them.
 func TestAClusterIsPolled(t *testing.T) {
 	asked, ranked := 0, 0

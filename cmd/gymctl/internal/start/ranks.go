@@ -116,7 +116,7 @@ func (r *rankFlags) join(c *cobra.Command, a *cli.App, cfg ranks.Config) (*ranks
 	return joined(c.Context())(ranks.Join(c.Context(), cfg))
 }
 
-// joined returns a group, or why there is none; what the group refuses is the user's mistake.
+// joined returns a group, or an error. If the group refuses this process, the error is a user's mistake.
 func joined(ctx context.Context) func(*ranks.Group, error) (*ranks.Group, error) {
 	return func(g *ranks.Group, err error) (*ranks.Group, error) {
 		if err != nil && ctx.Err() == nil && ranks.Refused(err) {
