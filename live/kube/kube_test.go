@@ -322,7 +322,9 @@ func TestOthersWritesAreNotOverwritten(t *testing.T) {
 	id := w.submit("a", 8, hand)
 	c := opened(t, Config{Server: s.URL})
 	observed(t, c)
+	s.mu.Lock()
 	s.conflict = 2
+	s.mu.Unlock()
 	if r := c.Act(ctx, []live.Action{{Op: live.StartJob, Job: id}}); r[0].Err != nil {
 		t.Fatal(r[0].Err)
 	}
@@ -332,12 +334,16 @@ func TestOthersWritesAreNotOverwritten(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	again := w.submit("b", 8, hand)
+	s.mu.Lock()
 	s.conflict = 1000
+	s.mu.Unlock()
 	if r := c.Act(ctx, []live.Action{{Op: live.StartJob, Job: again}}); !errors.Is(r[0].Err, errConflict) {
 		t.Errorf("%v, want a conflict in the end", r[0].Err)
 	}
 	// A name that is used again is another job.
+	s.mu.Lock()
 	s.conflict = 0
+	s.mu.Unlock()
 	w.must(http.MethodDelete, w.jobPath("b"), nil, nil)
 	w.submit("b", 8, hand)
 	if r := c.Act(ctx, []live.Action{{Op: live.StartJob, Job: again}}); !errors.Is(r[0].Err, live.ErrGone) {
@@ -546,15 +552,15 @@ func TestFailuresAreOneSentence(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	silent := opened(t, Config{Server: s.URL})
+	short, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
 	s.refuse = nil
-	s.mu.Unlock()
-	short, cancel := context.WithCancel(ctx)
 	s.before = func(r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/nodes") {
 			cancel()
 		}
 	}
+	s.mu.Unlock()
 	if _, err := silent.Observe(short); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the context's end", err)
 	}

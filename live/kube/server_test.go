@@ -60,8 +60,11 @@ var verbs = map[string]string{http.MethodGet: "get", http.MethodPatch: "patch", 
 	http.MethodDelete: "delete"}
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.before != nil {
-		s.before(r)
+	s.mu.Lock()
+	before := s.before
+	s.mu.Unlock()
+	if before != nil {
+		before(r)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
