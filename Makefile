@@ -100,9 +100,9 @@ lint: $(GOLANGCI)
 arch:
 	$(TEST) -count=1 ./internal/archtest
 
-# Tests in Python mostly wait for a server or for pip, so the two parts of them run beside each other.
-test: check cross size unit race invariants papers tensorboard browser slurm
-	$(MAKE) -j2 -O python python-rl
+# Tests in Python mostly wait for a server or for pip, and those of a Slurm for its clock, so they run beside each other.
+test: check cross size unit race invariants papers tensorboard browser
+	$(MAKE) -j3 -O slurm python python-rl
 
 unit:
 	$(TEST) -timeout 30m ./...

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"clustergym/internal/raced"
 )
 
 var quick = Cut{256, 256}
@@ -32,6 +34,7 @@ func TestWindowsFollowTheNumberOfJobs(t *testing.T) {
 
 // Every number of jobs from a hundred on gives every part a window, and enough of them from eight hundred on.
 func TestEveryPartHasWindows(t *testing.T) {
+	raced.Alone(t)
 	for n := FewestJobs; n < 30_000; n += 1 + n/50 {
 		c, ok := Fit(n, quick, false, false)
 		w, err := NewWindows(everySecond(n), max(1, c.Length), c.Warm)

@@ -73,6 +73,7 @@ func TestProbes(t *testing.T) {
 // A constant reward that is cut off after ten steps is worth r/(1−gamma), not the sum of ten, for targets of one
 // step and of several.
 func TestTruncationBootstraps(t *testing.T) {
+	raced.Alone(t)
 	for _, mode := range []vec.Autoreset{vec.SameStep, vec.NextStep} {
 		for _, n := range []int{1, 4} {
 			cfg := small()
@@ -88,6 +89,7 @@ func TestTruncationBootstraps(t *testing.T) {
 
 // The reset steps of NextStep batches must not enter the values.
 func TestDeadStepTrap(t *testing.T) {
+	raced.Alone(t)
 	for _, mode := range []vec.Autoreset{vec.NextStep, vec.SameStep} {
 		for _, n := range []int{1, 3} {
 			cfg := small()

@@ -212,6 +212,7 @@ func TestRecordedFuturesAreOfTheTrainingPart(t *testing.T) {
 
 // A long job of 16 GPUs and then many short ones: FIFO starts the long one first, a look ahead waits with it.
 func TestLookingAheadBeatsFIFO(t *testing.T) {
+	raced.Alone(t)
 	better, same := 0, 0
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(testseed.Or(0)+seed, 53))
@@ -298,6 +299,7 @@ func allocations(t *testing.T, e *sched.Env, p interface {
 
 // The actor takes legal actions, comes to the end of each episode, and decides alike when it is asked again.
 func TestTheActorPlaysTheEnvironment(t *testing.T) {
+	raced.Alone(t)
 	for _, estimates := range []string{"exact", "history", "noisy:0.5"} {
 		e := environment(t, generated(t, 2500, testseed.Or(4)), estimates, 32)
 		a, err := rollout.NewActor(rollout.Setup{Config: small(32)}, "sjf", e)
@@ -378,6 +380,7 @@ func TestTheActorBeginsWithItsRule(t *testing.T) {
 // Where jobs can be stopped, the actor decides beside a policy that stops some: a job cannot start at the instant at
 // which it was stopped, in rollouts either.
 func TestTheActorPlaysBesideAPolicyThatStopsJobs(t *testing.T) {
+	raced.Alone(t)
 	stopped := 0
 	for seed := range uint64(4) {
 		seed += testseed.Or(31)

@@ -291,6 +291,7 @@ func TestStoppingKnowsNeitherRunTimesNorTheFuture(t *testing.T) {
 
 // A decision allocates nothing.
 func TestStoppingAllocatesNothing(t *testing.T) {
+	raced.Alone(t)
 	if checked {
 		t.Skip("checking the books after every change allocates")
 	}

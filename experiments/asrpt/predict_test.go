@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"clustergym/internal/raced"
 )
 
 func TestTheForestLearns(t *testing.T) {
@@ -75,6 +77,7 @@ func learned(t *testing.T, change func(own []job)) (*knowledge, []job) {
 
 // No predictor but exact knows anything of a job's iterations before it has ended.
 func TestPredictorsLookBackOnly(t *testing.T) {
+	raced.Alone(t)
 	k, own := learned(t, func([]job) {})
 	other, _ := learned(t, func(own []job) {
 		for i := range own {

@@ -112,6 +112,7 @@ func TestAJobAloneTakesAsLongOnBothMachines(t *testing.T) {
 
 // Own GPUs: no two jobs are on one GPU at the same time.
 func TestOwnGPUsHaveOneJobAtATime(t *testing.T) {
+	raced.Alone(t)
 	jobs := peer.Generate(peer.Program, 7)
 	r, err := player{}.play(t.Context(), jobs, own, lwf1, srsf2, 0)
 	if err != nil {
@@ -208,6 +209,7 @@ func TestTheFolderOfData(t *testing.T) {
 
 // Every recorded job of the authors' program is equal.
 func TestEveryRecordedJobIsEqual(t *testing.T) {
+	raced.Alone(t)
 	data := filepath.Join("..", "..", "..", "shared", "traces")
 	found, err := findRecorded(data)
 	if err != nil || len(found) < len(sets) {

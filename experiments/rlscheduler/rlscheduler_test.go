@@ -163,6 +163,7 @@ func TestTheFolderOfData(t *testing.T) {
 
 // With the logs of the paper, every rule of its table has the figures that its program prints, to the last digit.
 func TestTheTableOfThePaper(t *testing.T) {
+	raced.Alone(t)
 	data := filepath.Join("..", "..", "..", "shared", "traces")
 	if _, err := os.Stat(filepath.Join(data, "swf", "lublin_256_new2.swf.gz")); err != nil {
 		t.Skip("the logs of the paper are not at hand: looked for in ../shared, beside this repository, of which they are no part")

@@ -30,6 +30,7 @@ func smallSettings(study.Plan) (settings, error) {
 }
 
 func TestSettingsAreInOrder(t *testing.T) {
+	raced.Alone(t)
 	for _, quick := range []bool{false, true} {
 		s, err := settingsOf(study.Plan{Quick: quick})
 		if err != nil {

@@ -228,6 +228,7 @@ func TestBadSettings(t *testing.T) {
 
 // What sets change of an agent's network and learner is what it trains with, and everything else is as without them.
 func TestSettingsOfNetworks(t *testing.T) {
+	raced.Alone(t)
 	s, err := settingsOf(study.Plan{Quick: true, Changes: study.Changes{Set: []string{
 		"agents[4].set+=ppo.network.hidden=[64, 64]", "agents[4].set+=ppo.lr=0.0005", "agents[2].set+=train.imitate_epochs=3",
 		"pick.sets+={agent: gpupick-ppo, set: ['ppo.network.hidden=[32]', ppo.lr=0.001]}",

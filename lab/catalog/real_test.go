@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/internal/raced"
 	"clustergym/lab/catalog"
 	"clustergym/lab/workload"
 	"clustergym/traces"
@@ -70,6 +71,7 @@ func copies(t *testing.T) map[string]string {
 
 // Every entry with an unchanged local copy is what its kind and format say.
 func TestEntriesAreReadByTheirReaders(t *testing.T) {
+	raced.Alone(t)
 	at := copies(t)
 	c := catalog.Public()
 	find := func(e *catalog.Entry) string {

@@ -182,6 +182,7 @@ func TestAdviceIsThePlayOfThePolicy(t *testing.T) {
 
 // A look ahead changes the schedule, and gives the metrics of an evaluation of the window.
 func TestAdviceLooksAheadAsEvaluationsDo(t *testing.T) {
+	raced.Alone(t)
 	kwargs := smallKwargs(wire.Pair{Key: "load", Value: 3.0}, wire.Pair{Key: "split", Value: "test"})
 	s := makeEnvs(t, registry(t, allAdvice), jobselect.ID, kwargs, 1).Envs[0].(*ServedEnv)
 	args, err := decodeArgs(Find(jobselect.ID), kwargs)

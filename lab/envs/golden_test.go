@@ -22,6 +22,7 @@ import (
 	"clustergym/env/jobselect"
 	"clustergym/env/policymix"
 	"clustergym/env/queuerank"
+	"clustergym/internal/raced"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -56,6 +57,7 @@ func golden(t *testing.T, name string, lines []string) {
 // Scenario hashes decide whether remote and resumed runs have the same episodes, so they never change for equal
 // arguments. Spaces, episodes, rewards and snapshots do not change under one id either.
 func TestScenariosKeepTheirHashesAndEpisodes(t *testing.T) {
+	raced.Alone(t)
 	small := wire.Map{
 		{Key: "window", Value: int64(16)}, {Key: "cluster", Value: "2x4"},
 		{Key: "trace", Value: wire.Map{{Key: "synth", Value: wire.Map{{Key: "jobs", Value: int64(400)}}}}},

@@ -11,6 +11,7 @@ import (
 
 	"clustergym/bridge/wire"
 	"clustergym/env/jobselect"
+	"clustergym/internal/raced"
 	"clustergym/lab/workload"
 	"clustergym/simulator/predict/gbdt"
 	"clustergym/traces"
@@ -49,6 +50,7 @@ func writeModel(t *testing.T, dir, name string, until time.Duration) {
 }
 
 func TestClientsNameModelsByTheRulesForTraces(t *testing.T) {
+	raced.Alone(t)
 	dir := t.TempDir()
 	modelTrace(t, dir, 1000)
 	writeModel(t, dir, "m.bin", 40_000*time.Second) // the validation part begins at 42,000 s

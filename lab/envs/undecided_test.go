@@ -11,6 +11,7 @@ import (
 	"clustergym/env/delayoffer"
 	"clustergym/env/jobselect"
 	"clustergym/env/sched"
+	"clustergym/internal/raced"
 )
 
 // rare are arguments with which about one window in four hundred has a decision: a job of 56 GPUs, larger than a
@@ -23,6 +24,7 @@ var rare = wire.Map{
 // Windows without a decision are skipped in every way in which an episode begins, and the same seed gives the same
 // episode.
 func TestWindowsWithoutADecisionAreSkipped(t *testing.T) {
+	raced.Alone(t)
 	// Jobs before the window fill the cluster, and the episode ends before one of them does.
 	short := smallKwargs(wire.Pair{Key: "horizon", Value: "1s"}, wire.Pair{Key: "load", Value: 50.0})
 	for _, c := range []struct {
@@ -103,6 +105,7 @@ func TestANamedWindowWithoutADecisionIsRefused(t *testing.T) {
 
 // Arguments with which no window has a decision are refused when the environments are opened.
 func TestAWorkloadWithoutADecisionIsRefusedAtOpen(t *testing.T) {
+	raced.Alone(t)
 	for _, c := range []struct {
 		id, want string
 		kwargs   wire.Map
@@ -122,6 +125,7 @@ func TestAWorkloadWithoutADecisionIsRefusedAtOpen(t *testing.T) {
 
 // In training, where nothing is opened by a client, the error of the first reset says the same.
 func TestAResetSaysThatNoWindowHasADecision(t *testing.T) {
+	raced.Alone(t)
 	d := Find(delayoffer.ID)
 	args, err := decodeArgs(d, wire.Map{{Key: "max_gpus", Value: int64(1)}, {Key: "window", Value: int64(3)}})
 	if err != nil {

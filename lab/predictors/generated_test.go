@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"clustergym/internal/raced"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
@@ -64,6 +65,7 @@ const (
 // Generated jobs are as predictable as recorded ones, with the columns that both have. What users and names add lies
 // between what they add in logs that have them (docs/reference/traces.md).
 func TestGeneratedJobsArePredictableLikePhillys(t *testing.T) {
+	raced.Alone(t)
 	const seeds = 4
 	var cluster, user, name, logError, plain float64
 	for seed := range uint64(seeds) {

@@ -17,6 +17,7 @@ import (
 	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/internal/fault"
+	"clustergym/internal/raced"
 	"clustergym/lab/actor"
 	"clustergym/lab/arena"
 	"clustergym/traces"
@@ -50,6 +51,7 @@ func (r *recorder) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src 
 
 // An Actor answers the observations of an evaluation with the actions of the evaluation, one by one and all at once.
 func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
+	raced.Alone(t)
 	cfg := tinyRun("ppo")
 	cfg.Train.Steps = 256
 	dir := t.TempDir()

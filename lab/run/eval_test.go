@@ -91,6 +91,7 @@ func TestEvaluationsRepeatForAnyNumberOfWorkers(t *testing.T) {
 // The metrics of a heuristic in an evaluation are those of a direct simulation of the window, written here without the
 // environment: FIFO skip on the jobs before the window, then the waiting ones are removed and the heuristic takes over.
 func TestHeuristicsGetTheNumbersOfADirectSimulation(t *testing.T) {
+	raced.Alone(t)
 	cfg := tinyRun("ppo")
 	cfg.Eval.Policies, cfg.Eval.Windows, jobSelect(&cfg).Load = []string{"fifo+strict", "sjf+skip", "srtf", "las"}, 8, 6
 	report, _ := evaluate(t, cfg, arena.EvalOptions{})
@@ -600,6 +601,7 @@ func errOf(err error) error {
 
 // Limits on episodes are for training only: windows are judged by all their jobs.
 func TestEvaluationsPlayToTheLastJob(t *testing.T) {
+	raced.Alone(t)
 	cfg := tinyRun("ppo")
 	run := trained(t, cfg, 300)
 	cfg.Eval.Whole = false

@@ -264,6 +264,7 @@ func TestTraceThatChangedIsNotTheRunsTrace(t *testing.T) {
 }
 
 func TestModelThatChangedIsNotTheRunsModel(t *testing.T) {
+	raced.Alone(t)
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	cfg.Train.Steps = 300
 	model := filepath.Join(dir, "m.bin")
@@ -395,6 +396,7 @@ func contentsRaw(t *testing.T, dir string) map[string]string {
 
 // best.json names the checkpoint of the lowest validation, which is kept even if it is not among the newest.
 func TestBestCheckpointIsKept(t *testing.T) {
+	raced.Alone(t)
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	cfg.Train.Steps, cfg.Train.EvalEvery, cfg.Train.CheckpointEvery, cfg.Train.Keep = 2000, 100, 100, 1
 	run := filepath.Join(dir, "tiny")

@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/internal/raced"
 	"clustergym/simulator/sim"
 )
 
 // A table names the rung of its estimates, and marks what knows more than they say.
 func TestTableSaysWhatPoliciesKnow(t *testing.T) {
+	raced.Alone(t)
 	for estimates, want := range map[string][3]string{
 		"history": {"history (causal)", "exact (exact)", "gittins-2d+skip (exact)"},
 		"exact":   {"exact", "exact", "gittins-2d+skip"},

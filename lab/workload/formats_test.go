@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/traces"
 )
 
@@ -290,6 +291,7 @@ func published(path string) string {
 }
 
 func TestEveryPublishedFileIsTheRightFormatOrRefused(t *testing.T) {
+	raced.Alone(t)
 	root := filepath.Join("..", "..", "..", "shared", "traces")
 	if _, err := os.Stat(root); err != nil {
 		t.Skip("real traces not at hand: looked for in ../shared, beside this repository, of which it is no part")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/internal/raced"
 	"clustergym/live"
 )
 
@@ -47,6 +48,7 @@ func large(tb testing.TB, release string, n int) *replay {
 }
 
 func TestTenThousandJobs(t *testing.T) {
+	raced.Alone(t)
 	r := large(t, "24.11", 10_000)
 	s, err := r.cluster(Options{}).Observe(t.Context())
 	if err != nil || len(s.Jobs) != 10_000 || s.Job("1000") == nil {
@@ -68,6 +70,7 @@ func TestTenThousandJobs(t *testing.T) {
 
 // Only one job of the document is held at a time.
 func TestDecodingIsAStream(t *testing.T) {
+	raced.Alone(t)
 	text := many(t, "22.05", 10_000)
 	var before, after runtime.MemStats
 	most := uint64(0)

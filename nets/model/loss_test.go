@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
+	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/nets"
 	"clustergym/nets/op"
@@ -287,6 +288,7 @@ func TestLossesFallUnderAdam(t *testing.T) {
 }
 
 func TestTrainingStepDoesNotAllocate(t *testing.T) {
+	raced.Alone(t)
 	for _, c := range netCases() {
 		for name, l := range learners(t, c, 4) {
 			p := l.program(t, tensor.Float32)

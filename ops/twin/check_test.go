@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -61,6 +62,7 @@ func sayings(t *testing.T, spread, shift float64) ([]line, *Truth) {
 }
 
 func TestCheckTellsGoodForecastsFromBad(t *testing.T) {
+	raced.Alone(t)
 	lines, truth := sayings(t, 1, 0)
 	c := check(lines, truth, 1)
 	if c.Forecasts != 2000 || !strings.Contains(c.Verdict, "hold") || c.Recal != nil ||

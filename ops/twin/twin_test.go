@@ -175,6 +175,7 @@ func TestAnyNumberOfWorkers(t *testing.T) {
 // With more nodes no draw of a first-come, first-served queue of jobs that fit a node waits longer; with fewer none
 // waits less. Nothing ever starts on drained nodes.
 func TestMoreAndFewerNodes(t *testing.T) {
+	raced.Alone(t)
 	c := busy(t, 3, 4, 60)
 	st := look(t, eye(t, 3), c)
 	cfg := quick()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/live/livetest"
 	"clustergym/traces"
 )
@@ -31,6 +32,7 @@ func mixed(types []string, asks ...[]string) *livetest.Cluster {
 // Nodes that are added without a type get the one that the queue asks for, so that it can use them; where that is not
 // clear, the types are named.
 func TestAddedNodesAreOfTheTypeThatTheQueueAsksFor(t *testing.T) {
+	raced.Alone(t)
 	a, v := []string{"a100"}, []string{"v100"}
 	for name, x := range map[string]struct {
 		types []string

@@ -8,6 +8,7 @@ import (
 	"math"
 	"testing"
 
+	"clustergym/internal/raced"
 	"clustergym/internal/recorded"
 	"clustergym/traces"
 	"clustergym/traces/swf"
@@ -142,6 +143,7 @@ func TestThePublishedDecisions(t *testing.T) {
 
 // Every rule of the published tables and those beside them, window by window, on both logs.
 func TestThePublishedRules(t *testing.T) {
+	raced.Alone(t)
 	logs := map[string][]Job{"lublin_256.swf": log(t, "lublin_256.swf"), "lublin_256_new2": log(t, "lublin_256_new2.swf")}
 	sums := map[string]float64{}
 	played := 0

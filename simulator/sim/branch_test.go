@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/predict"
@@ -128,6 +129,7 @@ func later(jobs []traces.Job, d time.Duration) []traces.Job {
 // What happens in a fork follows from the past, its Future and nothing else: not from jobs that arrive later, from the
 // run times of those in the system where the Future gives them, or from when nodes will fail.
 func TestATwinKnowsNothingOfTheRealFuture(t *testing.T) {
+	raced.Alone(t)
 	for k := range uint64(60) {
 		seed := testseed.Or(3) + k
 		r := rand.New(rand.NewPCG(seed, 32))

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/predict"
@@ -166,6 +167,7 @@ func predictors(k uint64, r *rand.Rand) predict.Maker {
 // with stops, moves, resizes, failures, checkpoints, interference, forecasts and any communication. What is imagined in
 // between changes nothing, nor do facts that cannot be.
 func TestFactsShowWhatTheRunHasShown(t *testing.T) {
+	raced.Alone(t)
 	for k := range uint64(48) {
 		seed := testseed.Or(41) + k
 		r := rand.New(rand.NewPCG(seed, 41))
@@ -294,6 +296,7 @@ func refused(t fatal, s *sim.Simulator, r *rand.Rand) {
 // The facts of every heuristic's run show what the run has shown. A heuristic that looks at the state alone and is
 // asked at each point, in imagination, decides what it has decided in the run.
 func TestHeuristicsAreAskedOverFacts(t *testing.T) {
+	raced.Alone(t)
 	asked := 0
 	for i, order := range schedulers.Orders() {
 		if order == "exact" { // it plans with the jobs of a whole run

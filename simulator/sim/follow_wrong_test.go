@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/internal/testseed"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
@@ -168,6 +169,7 @@ func nonsense(r *rand.Rand, now time.Duration) sim.Fact {
 // Whatever the outside says, nothing panics and the books stay in order: a fact is taken in, or it is refused and
 // changes nothing.
 func TestNonsenseBreaksNothing(t *testing.T) {
+	raced.Alone(t)
 	taken, refused := map[sim.EventKind]int{}, 0
 	for k := range uint64(36) {
 		seed := testseed.Or(45) + k

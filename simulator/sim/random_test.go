@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/simulator/sim"
 )
 
@@ -71,6 +72,7 @@ func TestEqualSeedsEqualBytes(t *testing.T) {
 
 // A simulator that was used before behaves like a new one after Reset.
 func TestResetForgets(t *testing.T) {
+	raced.Alone(t)
 	for seed := range uint64(50) {
 		testResetForgets(t, seed)
 	}

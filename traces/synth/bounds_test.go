@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/internal/raced"
 	"clustergym/traces/synth"
 )
 
@@ -28,6 +29,7 @@ func TestEveryProfileEndsWithTheSmallestJobs(t *testing.T) {
 
 // Workloads that last longer than the clock are refused for what they are.
 func TestNoProfileRunsBeyondTheClock(t *testing.T) {
+	raced.Alone(t)
 	for _, name := range synth.Profiles() {
 		cfg := synth.DefaultConfig()
 		cfg.Profile, cfg.Jobs, cfg.Rate = name, 300_000, 1e-3

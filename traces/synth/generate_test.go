@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/raced"
 	"clustergym/traces"
 	table "clustergym/traces/philly"
 )
@@ -168,6 +169,7 @@ func TestRateWorkAndMaxGPUsDoWhatTheySay(t *testing.T) {
 }
 
 func TestBurstsFollowHourAndDay(t *testing.T) {
+	raced.Alone(t)
 	// Bursts over many weeks: a job begins a burst if no job of its virtual cluster came in the 300 s before it.
 	jobs := generate(t, 400000, 2, nil)
 	last := map[string]time.Duration{}

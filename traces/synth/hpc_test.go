@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/traces"
 )
@@ -208,6 +209,7 @@ func TestTheModelAgreesWithItsAuthorsProgram(t *testing.T) {
 }
 
 func TestTimesDoNotRunOut(t *testing.T) {
+	raced.Alone(t)
 	cfg := DefaultConfig()
 	cfg.Profile, cfg.Jobs = "hpc", maxJobs
 	if _, err := NewHPC(cfg, 1); err == nil ||

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/traces"
 )
 
@@ -70,6 +71,7 @@ func echoes(jobs []traces.Job, lags []int, keep func(*traces.Job) bool) []float6
 }
 
 func TestUsersRepeatTheirJobs(t *testing.T) {
+	raced.Alone(t)
 	const seeds = 6
 	lags := []int{1, 20, 100, 300, 1000}
 	want := []float64{.82, .66, .50, .39, .21} // of the recorded table's 40,841 jobs of 6214e9 on one GPU

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/live/livetest"
 	"clustergym/ops/steer"
 	"clustergym/simulator/sim"
@@ -95,6 +96,7 @@ func written(tb testing.TB, n int) (file string, bytes int64) {
 
 // The jobs are in memory, and lines are not: a log with many looks at nothing needs no more than the jobs do.
 func TestMemoryFollowsJobs(t *testing.T) {
+	raced.Alone(t)
 	file, size := written(t, 2000)
 	held := func() uint64 {
 		l, err := Read(t.Context(), []string{file})

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/internal/testseed"
 )
@@ -83,6 +84,7 @@ func TestAStumpIsAsByHand(t *testing.T) {
 var normal = []float64{-1.2815515655446004, -0.6744897501960817, 0, 0.6744897501960817, 1.2815515655446004}
 
 func TestLossesAreNearTheBestPossible(t *testing.T) {
+	raced.Alone(t)
 	const fitted, rest = 6000, 6000
 	src := stream(t, "known")
 	var rows []float32

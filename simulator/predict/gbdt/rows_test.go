@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/traces"
 )
 
@@ -51,6 +52,7 @@ func TestPredictorFitsWhenDue(t *testing.T) {
 // A run that begins with an archive goes on from it: it fits anew when a part has been added to what its trees know,
 // and then to the archive's last jobs and its own.
 func TestRunsGoOnFromTheirArchive(t *testing.T) {
+	raced.Alone(t)
 	const all = 4000
 	jobs := make([]traces.Job, all)
 	for i := range jobs {
