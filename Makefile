@@ -67,7 +67,7 @@ SEED := $(or $(SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 DRAWN = $(shell $(GO) list -f '{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}' ./...)
 CHECKS ?= 1000
 
-.PHONY: build size check format vet lint arch test unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm kubernetes compare bench cross wheels release packages site clean
+.PHONY: build size check format vet lint arch test computing waiting unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm kubernetes compare bench cross wheels release packages site clean
 
 # As in releases: without symbols and debugging tables, which are a third of a plain binary.
 LEAN := -ldflags "-s -w"
@@ -100,9 +100,16 @@ lint: $(GOLANGCI)
 arch:
 	$(TEST) -count=1 ./internal/archtest
 
-# Tests in Python mostly wait for a server or for pip, and those of a Slurm for its clock, so they run beside each other.
-test: check cross size unit race invariants papers tensorboard browser
-	$(MAKE) -j3 -O slurm python python-rl
+# Two lanes beside each other: one computes all the time, and the other mostly waits, for a browser, a Slurm's clock, pip or a server.
+# The first is printed as it comes, the second part by part.
+test: check cross size
+	$(MAKE) -j2 -Onone computing waiting
+
+computing:
+	$(MAKE) -j1 unit race invariants papers
+
+waiting:
+	$(MAKE) -j1 -O tensorboard browser slurm python python-rl
 
 unit:
 	$(TEST) -timeout 30m ./...

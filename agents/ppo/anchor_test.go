@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"clustergym/env/vec"
+	"clustergym/internal/raced"
 	"clustergym/internal/rng"
 	"clustergym/internal/testseed"
 )
@@ -184,6 +185,9 @@ func TestTheWarmUpLeavesThePolicy(t *testing.T) {
 // A run with warm-up and anchor keeps the contract: saved and resumed, with any number of workers, also within the
 // warm-up.
 func TestContractOfAnchorAndWarmUp(t *testing.T) {
+	if raced.On {
+		t.Skip("the race detector sees the same code in TestContract, which takes less time; make unit runs this test")
+	}
 	for _, warm := range []int{2, 1 << 20} {
 		cfg := busy()
 		cfg.Anchor, cfg.AnchorDecay, cfg.CriticWarmup = 0.5, 0.8, warm

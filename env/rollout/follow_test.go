@@ -9,6 +9,7 @@ import (
 	"clustergym/env"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
+	"clustergym/internal/raced"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -64,6 +65,7 @@ func TestSearchesAreAskedOverFacts(t *testing.T) {
 }
 
 func testASearchIsAsked(t *testing.T, order, estimates string, own bool) {
+	raced.Alone(t)
 	t.Helper()
 	jobs := generated(t, 70, 5)
 	cfg := sim.DefaultConfig()

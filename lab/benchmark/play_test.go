@@ -240,7 +240,7 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 // checked.
 func TestEnvironmentsKeepTheContract(t *testing.T) {
 	if raced.On {
-		t.Skip("the race detector sees the same environments in experiments/envs; make unit runs this test")
+		t.Skip("the race detector sees the same environments in lab/envs; make unit runs this test")
 	}
 	v := Current()
 	seen := map[string]bool{}

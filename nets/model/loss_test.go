@@ -205,6 +205,7 @@ func TestWholeNetworksAgainstCentralDifferences(t *testing.T) {
 	for _, c := range netCases() {
 		for name, l := range learners(t, c, 3) {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
+				raced.Alone(t)
 				p := l.program(t, tensor.Float64)
 				run := func() float64 {
 					if err := p.Run(); err != nil {

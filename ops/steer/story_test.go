@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/lab/decisionlog"
 	"clustergym/live"
 	"clustergym/live/livetest"
@@ -17,6 +18,9 @@ import (
 
 // The log of a loop, also one cut into files, tells of every job when it came, started and ended, and on which nodes.
 func TestStoryIsWhatTheClusterDid(t *testing.T) {
+	if raced.On {
+		t.Skip("the race detector sees the same code in TestModes, which takes less time; make unit runs this test")
+	}
 	for _, most := range []int64{1 << 30, 60_000} {
 		for _, x := range []struct{ mode, policy string }{{steer.Shadow, "sjf+skip"}, {steer.Gate, "sjf@slots"}} {
 			c := livetest.New(livetest.Machines(2, 8)...)
