@@ -23,8 +23,8 @@
 //     and best.json
 //   - simulate: is gymctl sim: it runs schedulers on a workload and a cluster, and reports metrics as a table or JSON
 //     document, events as JSON lines, and schedules as an HTML page
-//   - arena: holds the world that a configuration describes and plays policies in it: agents that are in training, on
-//     the validation part; checkpoints, baselines and policies of other programs, on the test part
+//   - arena: holds the scenario that a configuration describes and plays policies in it: agents that are in training,
+//     on the validation part; checkpoints, baselines and policies of other programs, on the test part
 //   - mlflow: sends what a training reports to a tracking server of MLflow, over its REST interface
 //   - actor: answers observations of any program with the actions of a checkpoint, over a pipe
 //   - decisionlog/record: makes logs of decisions: it plays a window with a checkpoint and writes down how the agent

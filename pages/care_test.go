@@ -282,12 +282,12 @@ func TestResultsBelongToTheirCheckpoint(t *testing.T) {
 	if err != nil || !strings.HasPrefix(name, ckpt+"\x00") {
 		t.Fatalf("%q, error %v", name, err)
 	}
-	p := player{world: &arena.World{}, used: time.Now()}
-	if p.rest(); p.world == nil {
+	p := player{scenario: &arena.Scenario{}, used: time.Now()}
+	if p.rest(); p.scenario == nil {
 		t.Error("the workload is dropped at once")
 	}
 	p.used = p.used.Add(-2 * keepCurves)
-	if p.rest(); p.world != nil {
+	if p.rest(); p.scenario != nil {
 		t.Error("the workload of a replay is kept for ever")
 	}
 	for i := range 5 {

@@ -51,10 +51,10 @@ func noCheckpoint(dir string, err error) string {
 type player struct {
 	kernels func(set string) error // nil = those in use
 
-	busy  sync.Mutex // held while playing; guards the fields below
-	key   string     // of world
-	world *arena.World
-	used  time.Time // when world was
+	busy     sync.Mutex // held while playing; guards the fields below
+	key      string     // of scenario
+	scenario *arena.Scenario
+	used     time.Time // when scenario was
 
 	mu    sync.Mutex // guards the fields below
 	done  map[string]result
@@ -116,8 +116,8 @@ func (p *player) keep(key string, r result) {
 	p.done[key], p.order, p.size = r, append(p.order, key), p.size+len(r.bytes)
 }
 
-// open returns the configuration of a run and its world. Callers hold p.busy.
-func (p *player) open(ctx context.Context, dir string) (config.Config, *arena.World, error) {
+// open returns the configuration of a run and its scenario. Callers hold p.busy.
+func (p *player) open(ctx context.Context, dir string) (config.Config, *arena.Scenario, error) {
 	cfg, err := rundir.ReadConfig(dir)
 	if err != nil {
 		return cfg, nil, err
@@ -134,17 +134,17 @@ func (p *player) open(ctx context.Context, dir string) (config.Config, *arena.Wo
 		return cfg, nil, err
 	}
 	p.used = time.Now()
-	if p.world == nil || p.key != string(key) {
-		p.world = nil // before another takes its memory
-		of := cfg     // the configuration that is shown has no openers
+	if p.scenario == nil || p.key != string(key) {
+		p.scenario = nil // before another takes its memory
+		of := cfg        // the configuration that is shown has no openers
 		ordinaryFiles(&of)
-		w, err := arena.NewWorldContext(ctx, &of)
+		w, err := arena.NewScenarioContext(ctx, &of)
 		if err != nil {
 			return cfg, nil, err
 		}
-		p.key, p.world = string(key), w
+		p.key, p.scenario = string(key), w
 	}
-	return cfg, p.world, nil
+	return cfg, p.scenario, nil
 }
 
 // ordinaryFiles makes cfg, which others wrote, open ordinary files only: a pipe would hold up all pages.
@@ -164,7 +164,7 @@ func (p *player) rest() {
 	if p.busy.TryLock() {
 		defer p.busy.Unlock()
 		if time.Since(p.used) > keepCurves {
-			p.world = nil
+			p.scenario = nil
 		}
 	}
 }
@@ -217,7 +217,8 @@ func (p *player) replay(ctx context.Context, dir string, part traces.Part, windo
 }
 
 // standings returns how the checkpoint of a run and its baselines do on its validation windows.
-func (p *player) standings(ctx context.Context, dir string, encode func(*arena.Standings) ([]byte, error)) ([]byte,
+func (p *player) standings(ctx context.Context, dir string,
+	encode func(*arena.ValidationScores) ([]byte, error)) ([]byte,
 	error) {
 	ckpt, name, err := checkpointOf(dir)
 	if err != nil {
@@ -231,7 +232,7 @@ func (p *player) standings(ctx context.Context, dir string, encode func(*arena.S
 		if !cfg.Simulated() {
 			return result{}, fault.Mistakef("%s has no validation windows on which heuristics play", cfg.Env.ID)
 		}
-		s, err := w.Standings(ctx, &cfg, ckpt, 1)
+		s, err := w.ValidationScores(ctx, &cfg, ckpt, 1)
 		if err != nil {
 			return result{}, err
 		}

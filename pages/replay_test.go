@@ -47,18 +47,18 @@ func TestReplaysAreWhatTheSimulatorDid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		world, err := arena.NewWorld(&cfg)
+		scenario, err := arena.NewScenario(&cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var w watcher
 		cfg.Eval.Policies = nil
 		opt := arena.EvalOptions{Checkpoints: []string{dir}}
-		c, err := arena.OpenCheckpoint(dir, specOf(t, world))
+		c, err := arena.OpenCheckpoint(dir, specOf(t, scenario))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := world.Watch(t.Context(), cfg, opt, c.Name, 1, &w); err != nil {
+		if _, err := scenario.Watch(t.Context(), cfg, opt, c.Name, 1, &w); err != nil {
 			t.Fatal(err)
 		}
 		var events []string
@@ -110,7 +110,7 @@ func TestReplaysAreWhatTheSimulatorDid(t *testing.T) {
 	}
 }
 
-func specOf(t *testing.T, w *arena.World) env.Spec {
+func specOf(t *testing.T, w *arena.Scenario) env.Spec {
 	t.Helper()
 	e, err := w.NewEnv(traces.Test, 1)
 	if err != nil {

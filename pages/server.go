@@ -80,7 +80,7 @@ type Server struct {
 
 	mu        sync.Mutex                        // guards the fields below
 	runs      map[string]*runData               // by path
-	standings map[string]*memo[*study.Standing] // of experiments, by path
+	standings map[string]*memo[*study.Progress] // of experiments, by path
 }
 
 // listed is what there is to show; whole is false if there is more.
@@ -108,7 +108,7 @@ func New(opt Options) *Server {
 	}
 	opt.Poll = cmp.Or(opt.Poll, 500*time.Millisecond)
 	s := &Server{opt: opt, mux: http.NewServeMux(), player: player{kernels: opt.Kernels}, runs: map[string]*runData{},
-		standings: map[string]*memo[*study.Standing]{}}
+		standings: map[string]*memo[*study.Progress]{}}
 	program := "\"use strict\";\n(function () {\n" + htmlpage.Drawing() + replayScript + app + "})();\n"
 	static := func(path, kind, text string) {
 		sum := sha256.Sum256([]byte(text))
@@ -239,15 +239,15 @@ func (s *Server) data(path string) *runData {
 }
 
 // standing returns how an experiment stands, at most two seconds old: it reads a file for each cell.
-func (s *Server) standing(path string) (*study.Standing, error) {
+func (s *Server) standing(path string) (*study.Progress, error) {
 	s.mu.Lock()
 	m := s.standings[path]
 	if m == nil {
-		m = &memo[*study.Standing]{}
+		m = &memo[*study.Progress]{}
 		s.standings[path] = m
 	}
 	s.mu.Unlock()
-	return m.get(2*time.Second, func() (*study.Standing, error) { return papers.Stands(path) })
+	return m.get(2*time.Second, func() (*study.Progress, error) { return papers.ProgressOf(path) })
 }
 
 // missing is an entry that is not there.
@@ -461,7 +461,7 @@ func (s *Server) compare(r *http.Request) ([]byte, error) {
 		Name  string  `json:"name"`
 		Value float64 `json:"value"`
 	}
-	return s.player.standings(r.Context(), e.path, func(st *arena.Standings) ([]byte, error) {
+	return s.player.standings(r.Context(), e.path, func(st *arena.ValidationScores) ([]byte, error) {
 		out := struct {
 			Metric   string             `json:"metric"`
 			Title    string             `json:"title"`

@@ -1,7 +1,7 @@
 // Package maml meta-learns: it finds parameters from which one or a few steps of policy gradient on a new task improve
 // play much. It adapts any policy that gives its parameters and the gradients of its losses (Model) to any family of
-// tasks (World). Tasks run side by side on goroutines; sums are made in the order of tasks, so the number of workers
-// changes nothing but speed.
+// tasks (Distribution). Tasks run side by side on goroutines; sums are made in the order of tasks, so the number of
+// workers changes nothing but speed.
 //
 //   - MAML (Finn, Abbeel and Levine 2017, arXiv 1703.03400, algorithm 3): the gradient of the loss after adaptation
 //     with regard to the parameters before it, Π(I − αH_k)·∇L(φ_K). Order 2 multiplies by the Hessians H_k through

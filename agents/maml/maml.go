@@ -19,7 +19,7 @@ import (
 // continues bit for bit. Not safe for concurrent use.
 type Learner struct {
 	cfg     Config
-	world   World
+	world   Distribution
 	workers int
 	seed    uint64
 
@@ -50,7 +50,7 @@ type trial struct {
 
 // New returns a learner whose parameters are those of the first model that model makes. All models must begin alike;
 // each is used by one goroutine. Up to workers goroutines run side by side; their number changes nothing but speed.
-func New(cfg Config, w World, model func() (Model, error), workers int, seed uint64) (*Learner, error) {
+func New(cfg Config, w Distribution, model func() (Model, error), workers int, seed uint64) (*Learner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

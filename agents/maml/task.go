@@ -46,11 +46,11 @@ type Valuer interface {
 	Values(e *replay.Episodes, clip, ent float64) (loss, kl float64, err error)
 }
 
-// Task is one of a World's tasks.
+// Task is one of a Distribution's tasks.
 type Task struct {
 	// Values are for env.Episode.Task; nil means the environment's own.
 	Values []float64
-	// Variant names one of several dynamics, for a World that has them.
+	// Variant names one of several dynamics, for a Distribution that has them.
 	Variant int
 	// Seed is the seed from which the task's episodes are drawn.
 	Seed uint64
@@ -58,8 +58,8 @@ type Task struct {
 	Same bool
 }
 
-// World is a family of tasks.
-type World interface {
+// Distribution is a distribution over tasks.
+type Distribution interface {
 	// Open returns a new environment; they all have the same spec.
 	Open() (env.Env, error)
 	// Sample draws n tasks.
@@ -69,7 +69,7 @@ type World interface {
 	Enter(e env.Env, t Task) error
 }
 
-// Family is the World of an environment that can draw tasks itself.
+// Family is the Distribution of an environment that can draw tasks itself.
 type Family struct {
 	open func() (env.Env, error)
 	draw env.Tasker
@@ -94,13 +94,13 @@ func NewFamily(open func() (env.Env, error)) (*Family, error) {
 	return f, nil
 }
 
-// Open implements World.
+// Open implements Distribution.
 func (f *Family) Open() (env.Env, error) { return f.open() }
 
-// Enter implements World: the task's Values say everything.
+// Enter implements Distribution: the task's Values say everything.
 func (f *Family) Enter(env.Env, Task) error { return nil }
 
-// Sample implements World.
+// Sample implements Distribution.
 func (f *Family) Sample(src *rand.Rand, n int) ([]Task, error) {
 	tasks := make([]Task, n)
 	for i := range tasks {
@@ -113,7 +113,7 @@ func (f *Family) Sample(src *rand.Rand, n int) ([]Task, error) {
 
 // workerState is a worker's environments, policy and scratch. What it computes depends on the task alone.
 type workerState struct {
-	world World
+	world Distribution
 	spec  env.Spec
 	model Model
 	envs  []env.Env
@@ -131,7 +131,7 @@ type workerState struct {
 	g, u   []float32
 }
 
-func newHand(w World, m Model, cfg *Config, rows int) (*workerState, error) {
+func newHand(w Distribution, m Model, cfg *Config, rows int) (*workerState, error) {
 	h := &workerState{world: w, model: m}
 	for range rows {
 		e, err := w.Open()

@@ -18,17 +18,17 @@ import (
 	"clustergym/traces"
 )
 
-// load returns the world of a workload.
-func (s *settings) load(ctx context.Context, w *scheduled, path string) (*arena.World, error) {
+// load returns the scenario of a workload.
+func (s *settings) load(ctx context.Context, w *scheduled, path string) (*arena.Scenario, error) {
 	cfg, err := s.config(w, ppo, 1, path)
 	if err != nil {
 		return nil, err
 	}
-	world, err := arena.NewWorldContext(ctx, &cfg)
+	scenario, err := arena.NewScenarioContext(ctx, &cfg)
 	if err != nil {
 		return nil, err
 	}
-	own, c := *world, *world.Settings.(*policymix.Config)
+	own, c := *scenario, *scenario.Settings.(*policymix.Config)
 	c.Relative = "" // only completion times count here, and a reward relative to sjf plays sjf as well
 	own.Settings = &c
 	return &own, nil
@@ -90,7 +90,7 @@ func (h *queueFields) Act(_ context.Context, b *env.Batch, dst *env.Actions, _ [
 
 // windows plays a policy on the first n windows of a part of w, or on all if there are fewer. It returns their rows:
 // the mean completion time, and of every scheduler the share of choices.
-func windows(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n int, table string,
+func windows(ctx context.Context, b *study.Bench, w *arena.Scenario, part traces.Part, n int, table string,
 	labels map[string]string, made maker) ([]study.Row, error) {
 	split := env.SplitTest
 	if part == traces.Validation {
@@ -148,7 +148,7 @@ func (c *counting) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src 
 // each test window, in hindsight.
 func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled,
 	path string) (all []study.Row, err error) {
-	world, err := s.load(ctx, w, path)
+	scenario, err := s.load(ctx, w, path)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled,
 	tests := make([][]study.Row, len(names))
 	won, least := 0, math.Inf(1)
 	for k, name := range names {
-		rows, err := windows(ctx, b, world, traces.Validation, s.Windows, "validation", labels(name), acting(k))
+		rows, err := windows(ctx, b, scenario, traces.Validation, s.Windows, "validation", labels(name), acting(k))
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +176,8 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled,
 		if m := mean(rows); m < least {
 			won, least = k, m
 		}
-		if tests[k], err = windows(ctx, b, world, traces.Test, s.Windows, "workloads", labels(name), acting(k)); err != nil {
+		if tests[k], err = windows(ctx, b, scenario, traces.Test, s.Windows, "workloads", labels(name), acting(k)); err !=
+			nil {
 			return nil, err
 		}
 		all = append(all, tests[k]...)
@@ -197,7 +198,7 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *scheduled,
 		policy string
 		made   maker
 	}{{uniform, acting(-1)}, {byHand, sweeping}} {
-		rows, err := windows(ctx, b, world, traces.Test, s.Windows, "workloads", labels(x.policy), x.made)
+		rows, err := windows(ctx, b, scenario, traces.Test, s.Windows, "workloads", labels(x.policy), x.made)
 		if err != nil {
 			return nil, err
 		}
@@ -217,13 +218,13 @@ func (s still) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*ran
 // playAgent plays the agent that was trained in a cell's folder; the mixture by state also without drawing.
 func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *scheduled, agent string, seed int, dir,
 	path string) ([]study.Row, error) {
-	world, err := s.load(ctx, w, path)
+	scenario, err := s.load(ctx, w, path)
 	if err != nil {
 		return nil, err
 	}
 	play := func(policy string, made maker) ([]study.Row, error) {
 		labels := map[string]string{"workload": w.name, "policy": policy, "seed": fmt.Sprint(seed)}
-		return windows(ctx, b, world, traces.Test, s.Windows, "workloads", labels, made)
+		return windows(ctx, b, scenario, traces.Test, s.Windows, "workloads", labels, made)
 	}
 	rows, err := play(agent, trained(dir))
 	if err != nil || agent != byState {

@@ -43,7 +43,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 			}
 		}
 		for k := range s.Seeds {
-			own, err := (&world{c: c, k: k, digest: digest}).cells()
+			own, err := (&lazyScenario{c: c, k: k, digest: digest}).cells()
 			if err != nil {
 				return nil, err
 			}
@@ -54,7 +54,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 }
 
 // input returns the input of a cell with this configuration, which more completes.
-func (w *world) input(cfg *config.Config, more map[string]any) (map[string]any, error) {
+func (w *lazyScenario) input(cfg *config.Config, more map[string]any) (map[string]any, error) {
 	shown := *cfg
 	if w.c.File != "" {
 		shown.Trace.File = filepath.Base(w.c.File)
@@ -65,7 +65,7 @@ func (w *world) input(cfg *config.Config, more map[string]any) (map[string]any, 
 }
 
 // cells returns the units of work of a workload.
-func (w *world) cells() (all []study.Cell, err error) {
+func (w *lazyScenario) cells() (all []study.Cell, err error) {
 	add := func(more []study.Cell, err error) error {
 		all = append(all, more...)
 		return err
@@ -103,12 +103,12 @@ func (w *world) cells() (all []study.Cell, err error) {
 }
 
 // key returns the key of a cell of the workload.
-func (w *world) key(kind, name string) string {
+func (w *lazyScenario) key(kind, name string) string {
 	return fmt.Sprintf("%s/%s/%d/%s", kind, w.c.Name, w.k, name)
 }
 
 // trained returns the training of an agent and what plays it.
-func (w *world) trained(a *agent) ([]study.Cell, error) {
+func (w *lazyScenario) trained(a *agent) ([]study.Cell, error) {
 	cfg, err := w.c.config(a, w.k, w.c.File)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (w *world) trained(a *agent) ([]study.Cell, error) {
 }
 
 // tuned returns the search for t's weights and what plays them.
-func (w *world) tuned(t *tuned) ([]study.Cell, error) {
+func (w *lazyScenario) tuned(t *tuned) ([]study.Cell, error) {
 	cfg, err := w.c.config(&agent{Set: t.Set}, w.k, w.c.File)
 	if err != nil {
 		return nil, err
@@ -190,14 +190,14 @@ func (w *world) tuned(t *tuned) ([]study.Cell, error) {
 }
 
 // tune looks for weights in the cell's folder, where a search that was interrupted continues.
-func (w *world) tune(ctx context.Context, b *study.Bench, cfg config.Config, settings tune.Settings,
+func (w *lazyScenario) tune(ctx context.Context, b *study.Bench, cfg config.Config, settings tune.Settings,
 	name string) (rows []study.Row, err error) {
 	made, err := w.load(ctx, &cfg)
 	if err != nil {
 		return nil, err
 	}
 	h, _, err := tune.Run(ctx, cfg, tune.Options{
-		Settings: settings, Workers: b.Workers, Dir: b.Work(), World: made,
+		Settings: settings, Workers: b.Workers, Dir: b.Work(), Scenario: made,
 		Tick:  func(done, all int) { b.Progress(int64(done), int64(all)) },
 		Saved: b.Saved,
 	})
@@ -211,20 +211,20 @@ func (w *world) tune(ctx context.Context, b *study.Bench, cfg config.Config, set
 	return rows, nil
 }
 
-// world is a workload, which is made when the first cell needs it and kept for the others.
-type world struct {
+// lazyScenario is a workload, which is made when the first cell needs it and kept for the others.
+type lazyScenario struct {
 	c      *scenario
 	k      int
 	digest string // of the recorded workload's file, "" = generated
 	mu     sync.Mutex
-	w      *arena.World
+	w      *arena.Scenario
 }
 
-func (w *world) load(ctx context.Context, cfg *config.Config) (*arena.World, error) {
+func (w *lazyScenario) load(ctx context.Context, cfg *config.Config) (*arena.Scenario, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.w == nil {
-		made, err := arena.NewWorldContext(ctx, cfg)
+		made, err := arena.NewScenarioContext(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -237,14 +237,14 @@ func (w *world) load(ctx context.Context, cfg *config.Config) (*arena.World, err
 }
 
 // play plays the one policy that cfg names, or the one checkpoint, on the test windows.
-func (w *world) play(ctx context.Context, b *study.Bench, cfg config.Config, name string,
+func (w *lazyScenario) play(ctx context.Context, b *study.Bench, cfg config.Config, name string,
 	checkpoints []string) ([]study.Row, error) {
 	made, err := w.load(ctx, &cfg)
 	if err != nil {
 		return nil, err
 	}
 	r, err := arena.Evaluate(ctx, cfg, arena.EvalOptions{
-		Checkpoints: checkpoints, Workers: b.Workers, World: made,
+		Checkpoints: checkpoints, Workers: b.Workers, Scenario: made,
 		Game: func(done, all int) { b.Progress(int64(done), int64(all)) },
 	})
 	if err != nil {
@@ -254,7 +254,7 @@ func (w *world) play(ctx context.Context, b *study.Bench, cfg config.Config, nam
 }
 
 // rows returns the figures of the one policy of r, window by window.
-func (w *world) rows(name, estimates string, r *report.Report) (rows []study.Row, err error) {
+func (w *lazyScenario) rows(name, estimates string, r *report.Report) (rows []study.Row, err error) {
 	if len(r.Policies) != 1 || r.Policies[0].Metrics == nil {
 		return nil, fmt.Errorf("lookahead: %d policies were played for %s", len(r.Policies), name)
 	}

@@ -106,8 +106,8 @@ func Settings(name string, plan study.Plan) (*study.Shown, error) {
 	return study.ShowSettings(s, plan)
 }
 
-// Stands returns how the experiment in a folder stands, which may be going on.
-func Stands(dir string) (*study.Standing, error) {
+// ProgressOf returns how the experiment in a folder stands, which may be going on.
+func ProgressOf(dir string) (*study.Progress, error) {
 	name := study.NameIn(dir)
 	if name == "" {
 		return nil, fault.Mistakef("%s holds no experiment that says what it runs", dir)
@@ -116,5 +116,5 @@ func Stands(dir string) (*study.Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return study.Stands(s, dir)
+	return study.ProgressOf(s, dir)
 }

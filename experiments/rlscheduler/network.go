@@ -143,7 +143,7 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 			return nil, &fault.Mistake{Err: err}
 		}
 	}
-	world, err := arena.NewWorld(&cfg)
+	world, err := arena.NewScenario(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 		return nil, fault.Mistakef("it was trained on %d processors, want %d", world.GPUs, procs)
 	}
 	t := &trained{log: a.Where, id: cfg.Env.ID, env: settings, on: world.Trace.String()}
-	for _, j := range world.Workload.Windows.Jobs(traces.Training) {
+	for _, j := range world.Taken.Windows.Jobs(traces.Training) {
 		asked := est.OfJob(&j)
 		if user, err := strconv.Atoi(j.User); j.MemBytes > 0 || err == nil && user > 0 {
 			return nil,

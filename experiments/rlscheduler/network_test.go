@@ -71,11 +71,11 @@ func TestANetworkPlaysAsInQueueRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world, err := arena.NewWorld(&a.found.Cfg)
+	world, err := arena.NewScenario(&a.found.Cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	training := world.Workload.Windows.Jobs(traces.Training)
+	training := world.Taken.Windows.Jobs(traces.Training)
 	var longest time.Duration
 	for i := range training {
 		longest = max(longest, training[i].Work)

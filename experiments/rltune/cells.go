@@ -42,7 +42,7 @@ var handmade = []string{itself, placed, easy, fits, smallest, uniform, elsewhere
 const traceFile = "jobs.csv"
 
 // config returns the run that trains an agent, or that its rivals play in.
-func (s *settings) config(w *world, rung string, b base, seed int, path string) (config.Config, error) {
+func (s *settings) config(w *workloadSpec, rung string, b base, seed int, path string) (config.Config, error) {
 	c := s.Agent
 	c.Cluster, c.Seed = w.Cluster, uint64(seed)
 	c.Trace.File, c.Trace.Format = path, workload.FormatCSV
@@ -59,13 +59,13 @@ func (s *settings) config(w *world, rung string, b base, seed int, path string) 
 // cells returns the study's units of work: for each workload its jobs, the bases, trainings, and what is played on the
 // queue of each base that has agents.
 func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
-	worlds, _, err := s.given(p)
+	specs, _, err := s.given(p)
 	if err != nil {
 		return nil, err
 	}
 	var all []study.Cell
-	for i := range worlds {
-		more, err := s.cellsOf(&worlds[i])
+	for i := range specs {
+		more, err := s.cellsOf(&specs[i])
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (s *settings) cells(p study.Plan) ([]study.Cell, error) {
 }
 
 // cellsOf returns the units of work of a workload.
-func (s *settings) cellsOf(w *world) ([]study.Cell, error) {
+func (s *settings) cellsOf(w *workloadSpec) ([]study.Cell, error) {
 	input := map[string]any{"method": method, "digest": ""}
 	shown := *w
 	if w.File != "" {
@@ -151,7 +151,7 @@ func (s *settings) cellsOf(w *world) ([]study.Cell, error) {
 	return all, nil
 }
 
-func trainKey(w *world, rung string, of base, seed int) string {
+func trainKey(w *workloadSpec, rung string, of base, seed int) string {
 	return fmt.Sprintf("train/%s/%s/%s/%d", w.Name, rung, of.name, seed)
 }
 
@@ -167,7 +167,7 @@ func trainCell(key string, input any, source string, cfg config.Config) study.Ce
 }
 
 // describe returns what the jobs of w are like. There is at least one.
-func describe(w *world, jobs []traces.Job) []study.Row {
+func describe(w *workloadSpec, jobs []traces.Job) []study.Row {
 	gpus, hours := 0.0, 0.0
 	runs := make([]float64, 0, len(jobs))
 	for i := range jobs {
@@ -192,8 +192,9 @@ func bestOf(rows []study.Row, of base) (all []study.Row) {
 	return all
 }
 
-// load returns the world of w on a rung.
-func (s *settings) load(ctx context.Context, w *world, rung string, b base, path string) (*arena.World, error) {
+// load returns the scenario of w on a rung.
+func (s *settings) load(ctx context.Context, w *workloadSpec, rung string, b base,
+	path string) (*arena.Scenario, error) {
 	cfg, err := s.config(w, rung, b, 1, path)
 	if err != nil {
 		return nil, err
@@ -201,11 +202,11 @@ func (s *settings) load(ctx context.Context, w *world, rung string, b base, path
 	if cfg, err = cfg.Fold(); err != nil {
 		return nil, err
 	}
-	return arena.NewWorldContext(ctx, &cfg)
+	return arena.NewScenarioContext(ctx, &cfg)
 }
 
 // changed returns w with other settings.
-func changed(w *arena.World, change func(c *queuerank.Config)) *arena.World {
+func changed(w *arena.Scenario, change func(c *queuerank.Config)) *arena.Scenario {
 	own, c := *w, *w.Settings.(*queuerank.Config)
 	change(&c)
 	own.Settings = &c

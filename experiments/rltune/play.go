@@ -113,7 +113,7 @@ type maker func(e *queuerank.Env) (player, error)
 
 // windows plays the policy of maker's players on all windows of a part of w, and returns their rows.
 func windows(
-	ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, table string, labels map[string]string,
+	ctx context.Context, b *study.Bench, w *arena.Scenario, part traces.Part, table string, labels map[string]string,
 	maker maker,
 ) ([]study.Row, error) {
 	split := env.SplitTest
@@ -167,7 +167,8 @@ func acting(run string) maker {
 }
 
 // playBases plays every base: on the validation windows to find the best, and on the test windows.
-func (s *settings) playBases(ctx context.Context, b *study.Bench, w *world, rung, path string) ([]study.Row, error) {
+func (s *settings) playBases(ctx context.Context, b *study.Bench, w *workloadSpec, rung,
+	path string) ([]study.Row, error) {
 	made, err := s.load(ctx, w, rung, bases[0], path)
 	if err != nil {
 		return nil, err
@@ -206,7 +207,7 @@ func (s *settings) playBases(ctx context.Context, b *study.Bench, w *world, rung
 }
 
 // playAll plays on the queue of a base what is made by hand, and the agents that were trained in runs.
-func (s *settings) playAll(ctx context.Context, b *study.Bench, w *world, rung string, of base, path string,
+func (s *settings) playAll(ctx context.Context, b *study.Bench, w *workloadSpec, rung string, of base, path string,
 	runs []string) ([]study.Row, error) {
 	made, err := s.load(ctx, w, rung, of, path)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 
 // settings are the keys of experiment.yaml.
 type settings struct {
-	Workloads []world  `yaml:"workloads"`
-	Agents    []string `yaml:"agents"` // bases whose queues agents are trained on
-	Seeds     int      `yaml:"seeds"`  // agents of each
-	Steps     int64    `yaml:"steps"`  // of each training
+	Workloads []workloadSpec `yaml:"workloads"`
+	Agents    []string       `yaml:"agents"` // bases whose queues agents are trained on
+	Seeds     int            `yaml:"seeds"`  // agents of each
+	Steps     int64          `yaml:"steps"`  // of each training
 	// Agent is the run that trains an agent, agent.yaml with a user's changes. Workload, cluster, seed and length are
 	// those of the study.
 	Agent config.Config `yaml:"agent"`
 }
 
-// world is a workload on a cluster.
-type world struct {
+// workloadSpec is a workload on a cluster.
+type workloadSpec struct {
 	Name    string  `yaml:"name"`
 	Cluster string  `yaml:"cluster"`
 	Jobs    int     `yaml:"jobs"`   // of a generated workload

@@ -160,7 +160,7 @@ func habits(jobs []traces.Job, r *rand.Rand) {
 }
 
 // jobs generates or reads the jobs of w.
-func (w *world) jobs(ctx context.Context) ([]traces.Job, error) {
+func (w *workloadSpec) jobs(ctx context.Context) ([]traces.Job, error) {
 	if w.File == "" {
 		return generators[w.Name](w.Jobs)
 	}
@@ -179,7 +179,7 @@ func (w *world) jobs(ctx context.Context) ([]traces.Job, error) {
 }
 
 // write writes the jobs of w to path.
-func (w *world) write(ctx context.Context, path string) ([]traces.Job, error) {
+func (w *workloadSpec) write(ctx context.Context, path string) ([]traces.Job, error) {
 	jobs, err := w.jobs(ctx)
 	if err != nil {
 		return nil, err
@@ -188,6 +188,6 @@ func (w *world) write(ctx context.Context, path string) ([]traces.Job, error) {
 }
 
 // given returns the workloads that p's folder has, or that are generated, and the names of the others.
-func (s *settings) given(p study.Plan) (worlds []world, absent []string, err error) {
-	return workload.Given(p.Data, s.Workloads, func(w *world) (string, *string) { return w.Name, &w.File })
+func (s *settings) given(p study.Plan) (specs []workloadSpec, absent []string, err error) {
+	return workload.Given(p.Data, s.Workloads, func(w *workloadSpec) (string, *string) { return w.Name, &w.File })
 }

@@ -33,8 +33,8 @@ func writePlan(s *Study, opt *Options) error {
 	return safefile.Write(filepath.Join(opt.Dir, planFile), append(b, '\n'))
 }
 
-// Standing is how an experiment stands, which may be going on.
-type Standing struct {
+// Progress is how an experiment stands, which may be going on.
+type Progress struct {
 	Name, Title string
 	Facts       [][2]string
 	Cells       []CellState
@@ -67,8 +67,8 @@ func NameIn(dir string) string {
 	return p.Study
 }
 
-// Stands returns how the experiment s stands in a folder. It reads what is kept and changes nothing.
-func Stands(s Study, dir string) (*Standing, error) {
+// ProgressOf returns how the experiment s stands in a folder. It reads what is kept and changes nothing.
+func ProgressOf(s Study, dir string) (*Progress, error) {
 	b, err := ordinary.Read(filepath.Join(dir, planFile), ordinary.Document)
 	if err != nil {
 		return nil, fault.Mistakef("%s holds no experiment that says what it runs: %w", dir, err)
@@ -91,7 +91,7 @@ func Stands(s Study, dir string) (*Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Standing{Name: s.Name, Title: s.Title}
+	out := &Progress{Name: s.Name, Title: s.Title}
 	var rows []Row
 	missing := 0
 	for i := range cells {

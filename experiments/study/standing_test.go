@@ -15,7 +15,7 @@ func TestAnExperimentIsShownAsItStands(t *testing.T) {
 		for i := range 3 {
 			cells = append(cells, Cell{Key: fmt.Sprintf("cell/%d", i), Input: i,
 				Run: func(context.Context, *Bench) ([]Row, error) {
-					st, err := Stands(s, dir)
+					st, err := ProgressOf(s, dir)
 					if err != nil {
 						return nil, err
 					}
@@ -47,7 +47,7 @@ func TestAnExperimentIsShownAsItStands(t *testing.T) {
 	if NameIn(dir) != "toy" || NameIn(t.TempDir()) != "" {
 		t.Error("the folder does not say what is run there")
 	}
-	if _, err := Stands(s, t.TempDir()); err == nil {
+	if _, err := ProgressOf(s, t.TempDir()); err == nil {
 		t.Error("a folder without an experiment stands somewhere")
 	}
 }

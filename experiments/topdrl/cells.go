@@ -68,17 +68,17 @@ func (s *settings) stageCells(st *stage) ([]study.Cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	world := sync.OnceValues(func() (*arena.World, error) { return arena.NewWorld(&cfg) })
+	scenario := sync.OnceValues(func() (*arena.Scenario, error) { return arena.NewScenario(&cfg) })
 	// A cell computes its rows on the stage's workload.
 	on := func(key string, more map[string]any, after []string,
-		compute func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error)) study.Cell {
+		compute func(ctx context.Context, b *study.Bench, w *arena.Scenario) ([]study.Row, error)) study.Cell {
 		input := map[string]any{"method": method, "config": text, "digest": digest}
 		for k, v := range more {
 			input[k] = v
 		}
 		return study.Cell{Key: key, Input: input, After: after,
 			Run: func(ctx context.Context, b *study.Bench) ([]study.Row, error) {
-				w, err := world()
+				w, err := scenario()
 				if err != nil {
 					return nil, err
 				}
@@ -108,11 +108,11 @@ func (s *settings) stageCells(st *stage) ([]study.Cell, error) {
 		"rules": fmt.Sprint(selectors, placements, others, stoppers, stoppersInSlots, foreseen)}
 	all = append(all,
 		on("play/"+st.Name+"/rules", rules, nil,
-			func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+			func(ctx context.Context, b *study.Bench, w *arena.Scenario) ([]study.Row, error) {
 				return s.playRules(ctx, b, w, st)
 			}),
 		on("play/"+st.Name+"/hindsight", map[string]any{"hindsight": s.Hindsight}, []string{teacher},
-			func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+			func(ctx context.Context, b *study.Bench, w *arena.Scenario) ([]study.Row, error) {
 				found, err := cell.Weights(b.WorkOf(teacher), &cfg)
 				if err != nil {
 					return nil, err
@@ -129,7 +129,7 @@ func (s *settings) stageCells(st *stage) ([]study.Cell, error) {
 		for k := range s.Pick.Seeds {
 			train := pickTraining(sharing, k+1)
 			all = append(all, on(fmt.Sprintf("play/%s/placed/seed-%d", st.Name, k+1), nil, []string{train},
-				func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+				func(ctx context.Context, b *study.Bench, w *arena.Scenario) ([]study.Row, error) {
 					return s.playPlaced(ctx, b, w, st, uint64(k+1), b.WorkOf(train))
 				}))
 		}
@@ -139,7 +139,7 @@ func (s *settings) stageCells(st *stage) ([]study.Cell, error) {
 
 // maker makes a cell of a stage.
 type maker func(key string, more map[string]any, after []string,
-	compute func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error)) study.Cell
+	compute func(ctx context.Context, b *study.Bench, w *arena.Scenario) ([]study.Row, error)) study.Cell
 
 // tuneCells returns the search for t's weights and what plays them.
 func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
@@ -155,7 +155,7 @@ func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
 	}
 	more := map[string]any{"tune": s.tuning(), "set": strings.Join(t.set, " "), "only": strings.Join(t.only, " ")}
 	return []study.Cell{
-		on(key, more, nil, func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+		on(key, more, nil, func(ctx context.Context, b *study.Bench, w *arena.Scenario) ([]study.Row, error) {
 			cfg, err := with()
 			if err != nil {
 				return nil, err
@@ -163,13 +163,13 @@ func (s *settings) tuneCells(st *stage, t tuned, on maker) []study.Cell {
 			how := s.tuning()
 			how.Only = t.only
 			_, _, err = tune.Run(ctx, cfg, tune.Options{
-				Settings: how, Workers: b.Workers, Dir: b.Work(), World: inWorld(w, &cfg),
+				Settings: how, Workers: b.Workers, Dir: b.Work(), Scenario: inScenario(w, &cfg),
 				Tick: func(done, all int) { b.Progress(int64(done), int64(all)) }, Saved: b.Saved,
 			})
 			return nil, err
 		}),
 		on("play/"+st.Name+"/tuned/"+t.name, more, []string{key},
-			func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+			func(ctx context.Context, b *study.Bench, w *arena.Scenario) ([]study.Row, error) {
 				cfg, err := with()
 				if err != nil {
 					return nil, err
@@ -208,7 +208,7 @@ func (s *settings) agentCells(st *stage, a *agent, seed uint64, on maker) ([]stu
 	}
 	return []study.Cell{
 		on(key, map[string]any{"config": text}, after,
-			func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+			func(ctx context.Context, b *study.Bench, w *arena.Scenario) ([]study.Row, error) {
 				own := cfg
 				if taught != "" {
 					found, err := cell.Weights(b.WorkOf(taught), &cfg)
@@ -217,18 +217,18 @@ func (s *settings) agentCells(st *stage, a *agent, seed uint64, on maker) ([]stu
 					}
 					found.Give(&own.Eval)
 				}
-				return trainIn(ctx, b, own, inWorld(w, &own))
+				return trainIn(ctx, b, own, inScenario(w, &own))
 			}),
 		on(fmt.Sprintf("play/%s/%s/seed-%d", st.Name, a.Name, seed),
 			map[string]any{"config": text, "variants": variants, "first": st.Agents[0]}, []string{key},
-			func(ctx context.Context, b *study.Bench, w *arena.World) ([]study.Row, error) {
+			func(ctx context.Context, b *study.Bench, w *arena.Scenario) ([]study.Row, error) {
 				return s.playAgent(ctx, b, w, st, a, seed, filepath.Join(b.WorkOf(key), "run"))
 			}),
 	}, nil
 }
 
 // trainIn trains cfg in the cell's folder and says how fast that was. w may be nil.
-func trainIn(ctx context.Context, b *study.Bench, cfg config.Config, w *arena.World) ([]study.Row, error) {
+func trainIn(ctx context.Context, b *study.Bench, cfg config.Config, w *arena.Scenario) ([]study.Row, error) {
 	r, err := cell.Train(ctx, b, cfg, w)
 	if err != nil {
 		return nil, err

@@ -57,13 +57,13 @@ func (b *bestOf) rows(labels map[string]string) []study.Row {
 
 // playHindsight plays many schedules on each test window and reports the best ones, by throughput and by JCT: what
 // there is to gain, which nobody could know before. rule is the tuned rule.
-func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.World, st *stage,
+func (s *settings) playHindsight(ctx context.Context, b *study.Bench, w *arena.Scenario, st *stage,
 	rule *schedulers.Config) ([]study.Row, error) {
 	cfg, err := s.config(st, nil, 1)
 	if err != nil {
 		return nil, err
 	}
-	in := inWorld(w, &cfg)
+	in := inScenario(w, &cfg)
 	n := min(s.Windows, w.Count(traces.Test))
 	var done atomic.Int64 // windows
 	rows, err := arena.EachWindow(ctx, in, traces.Test, n, b.Workers,

@@ -65,7 +65,7 @@ func (p *placer) Decide(v *sim.View, pt *sim.Point, d *sim.Decision) error {
 
 // playPlaced plays rules on the test windows whose jobs are placed by a trained agent of GPUPick-v1. It has been
 // trained on jobs of another workload, on the smaller cluster.
-func (s *settings) playPlaced(ctx context.Context, b *study.Bench, w *arena.World, st *stage, seed uint64,
+func (s *settings) playPlaced(ctx context.Context, b *study.Bench, w *arena.Scenario, st *stage, seed uint64,
 	run string) ([]study.Row, error) {
 	cfg, err := s.config(st, nil, 1)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *settings) playPlaced(ctx context.Context, b *study.Bench, w *arena.Worl
 				open: func(spec env.Spec) (agents.Policy, error) { return arena.Trained(filepath.Join(run, "run"), spec) }}, nil
 		}
 		name := map[string]string{"fifo": "fifo", "sjf": "sjf+skip"}[r.config.Order] + learned
-		own, err := s.playOther(ctx, b, inWorld(w, &cfg), st, name, fmt.Sprint(seed), 0, c)
+		own, err := s.playOther(ctx, b, inScenario(w, &cfg), st, name, fmt.Sprint(seed), 0, c)
 		if err != nil {
 			return nil, err
 		}

@@ -59,7 +59,7 @@ func (c *policy) make(e *sched.Env) (*made, error) {
 }
 
 // play plays c on the first n windows of part and returns its figures. Draws of a schedule follow draw.
-func (c *policy) play(ctx context.Context, b *study.Bench, w *arena.World, part traces.Part, n,
+func (c *policy) play(ctx context.Context, b *study.Bench, w *arena.Scenario, part traces.Part, n,
 	draw int) ([]figures, error) {
 	return arena.EachWindow(ctx, w, part, n, b.Workers, func(on sched.Arena) (func(i int) (figures, error), error) {
 		e := on.(*sched.Env)
@@ -94,7 +94,7 @@ type choice struct{ throughput, jct string }
 
 // choose plays the checkpoints of a run on validation windows, and chooses one for tables of throughput and one for all
 // others: by what the tables report.
-func (s *settings) choose(ctx context.Context, b *study.Bench, w *arena.World, run string) (c choice, err error) {
+func (s *settings) choose(ctx context.Context, b *study.Bench, w *arena.Scenario, run string) (c choice, err error) {
 	root := filepath.Join(run, "checkpoints")
 	steps, err := checkpoint.List(root)
 	if err != nil {
@@ -126,13 +126,13 @@ func (s *settings) choose(ctx context.Context, b *study.Bench, w *arena.World, r
 
 // playAgent plays a trained agent greedily on the test windows. The first agent of a stage without stops also plays
 // with each of variants.
-func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *arena.World, st *stage, a *agent, seed uint64,
+func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *arena.Scenario, st *stage, a *agent, seed uint64,
 	run string) ([]study.Row, error) {
 	cfg, err := s.config(st, a, seed)
 	if err != nil {
 		return nil, err
 	}
-	own := inWorld(w, &cfg)
+	own := inScenario(w, &cfg)
 	c, err := s.choose(ctx, b, own, run)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *arena.World
 	labels := func(name string, window int) map[string]string {
 		return map[string]string{"stage": st.Name, "policy": name, "window": fmt.Sprint(window), "seed": fmt.Sprint(seed)}
 	}
-	on := func(w *arena.World, dir string) ([]figures, error) {
+	on := func(w *arena.Scenario, dir string) ([]figures, error) {
 		return opened(dir).play(ctx, b, w, traces.Test, s.Windows, 0)
 	}
 	got, err := on(own, c.jct)
@@ -178,7 +178,7 @@ func (s *settings) playAgent(ctx context.Context, b *study.Bench, w *arena.World
 }
 
 // playRules plays the rules of a stage on the test windows.
-func (s *settings) playRules(ctx context.Context, b *study.Bench, w *arena.World, st *stage) ([]study.Row, error) {
+func (s *settings) playRules(ctx context.Context, b *study.Bench, w *arena.Scenario, st *stage) ([]study.Row, error) {
 	cfg, err := s.config(st, nil, 1)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (s *settings) playRules(ctx context.Context, b *study.Bench, w *arena.World
 	if err != nil {
 		return nil, err
 	}
-	knowing, foreseeing := inWorld(w, &cfg), inWorld(w, &cfg)
+	knowing, foreseeing := inScenario(w, &cfg), inScenario(w, &cfg)
 	forecast := *cfg.Env.JobSelect()
 	forecast.Estimates = sim.Estimates{Mode: sim.EstimateHistory}
 	foreseeing.Settings = &forecast
@@ -232,7 +232,7 @@ func (r *rule) policy() *policy {
 }
 
 // playOther plays what is no agent on the test windows. seed labels the rows; "" = no label.
-func (s *settings) playOther(ctx context.Context, b *study.Bench, w *arena.World, st *stage, name, seed string,
+func (s *settings) playOther(ctx context.Context, b *study.Bench, w *arena.Scenario, st *stage, name, seed string,
 	draw int, c *policy) ([]study.Row, error) {
 	got, err := c.play(ctx, b, w, traces.Test, s.Windows, draw)
 	if err != nil {
@@ -250,7 +250,7 @@ func (s *settings) playOther(ctx context.Context, b *study.Bench, w *arena.World
 }
 
 // playNamed plays a policy with the weights of cfg, by its name in gymctl eval --policies.
-func (s *settings) playNamed(ctx context.Context, b *study.Bench, w *arena.World, st *stage, cfg *config.Config, of,
+func (s *settings) playNamed(ctx context.Context, b *study.Bench, w *arena.Scenario, st *stage, cfg *config.Config, of,
 	name string) ([]study.Row, error) {
 	r, err := cfg.Rival(of)
 	if err != nil {
@@ -260,7 +260,7 @@ func (s *settings) playNamed(ctx context.Context, b *study.Bench, w *arena.World
 	if r.Rule != nil {
 		c = &policy{act: func(e *sched.Env) (agents.Policy, error) { return r.Rule.Policy(e) }}
 	}
-	return s.playOther(ctx, b, inWorld(w, cfg), st, name, "", 0, c)
+	return s.playOther(ctx, b, inScenario(w, cfg), st, name, "", 0, c)
 }
 
 // encode returns cfg as text, for the input of a cell: without what only trainings read, if it trains nothing.

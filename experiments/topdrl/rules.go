@@ -115,8 +115,8 @@ func (st *stage) rules(cfg *config.Config) ([]rule, error) {
 	return rules, nil
 }
 
-// inWorld returns w with the settings of cfg's environment.
-func inWorld(w *arena.World, cfg *config.Config) *arena.World {
+// inScenario returns w with the settings of cfg's environment.
+func inScenario(w *arena.Scenario, cfg *config.Config) *arena.Scenario {
 	own := *w
 	own.Settings = cfg.Env.Settings
 	return &own

@@ -127,7 +127,7 @@ func TestAWindowIsMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := arena.NewWorld(&cfg)
+	w, err := arena.NewScenario(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -149,7 +149,8 @@ func storeys() string {
 func comment(r room, entries []entry) (text string, some bool) {
 	var b strings.Builder
 	b.WriteString(wrapped("// ", "// ", fmt.Sprintf("Package %s has %s.", r.folder, r.holds)))
-	b.WriteString("//\n// Its packages, from the lowest up (written by go test ./internal/archtest -run TestMaps -update):\n//\n")
+	b.WriteString(
+		"//\n// Its packages, from the lowest up (written by go test ./internal/archtest -run TestMaps -update):\n//\n")
 	for _, e := range inFolder(r.folder, entries) {
 		if e.pkg != r.folder {
 			b.WriteString(wrapped("//   - ", "//     ",

@@ -313,7 +313,7 @@ var mayNameFlags = map[string]string{
 	"ops/twin/...":            "its report tells readers of gymctl twin what would show more",
 	"ops/steer/...":           "its log tells readers of gymctl steer which limit acted",
 	"bridge/budget/refuse.go": "clients of a server read it, and its owner sets flags",
-	"lab/envs/world.go":       "clients of a server read it, and its owner sets flags",
+	"lab/envs/workload.go":    "clients of a server read it, and its owner sets flags",
 	"lab/envs/keys.go":        "clients of a server read it, and its owner sets flags",
 	"lab/envs/page.go":        "documentation",
 	"lab/workload/formats.go": "documentation",

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Alone says that a test runs in one goroutine, in which no race can be. With the race detector it skips the test, which
-// make unit runs. Without it the test fails if it has started a goroutine after all. Subtests are goroutines too, so
-// where there are some, each says it for itself.
+// Alone says that a test runs in one goroutine, in which no race can be. With the race detector it skips the test,
+// which make unit runs. Without it the test fails if it has started a goroutine after all. Subtests are goroutines too,
+// so where there are some, each says it for itself.
 func Alone(t testing.TB) {
 	t.Helper()
 	if On {
@@ -33,8 +33,8 @@ func settle() {
 	runtime.GC()
 }
 
-// own returns how many goroutines the runtime may start later by itself: the first cleanup has started one, and there is
-// one for every four processors at most.
+// own returns how many goroutines the runtime may start later by itself: the first cleanup has started one, and there
+// is one for every four processors at most.
 func own() int { return max(0, runtime.GOMAXPROCS(0)/4-1) }
 
 // created returns how many goroutines have been started since the program began.

@@ -34,15 +34,15 @@ type Arena interface {
 }
 
 var (
-	_ Arena = (*World)(nil)
+	_ Arena = (*Scenario)(nil)
 	_ Arena = (*Problem)(nil)
 )
 
-// New returns the arena of cfg, which must be valid. w is its world, nil = load it.
-func New(cfg *config.Config, w *World) (Arena, error) {
+// New returns the arena of cfg, which must be valid. w is its scenario, nil = load it.
+func New(cfg *config.Config, w *Scenario) (Arena, error) {
 	if w == nil {
 		var err error
-		if w, err = NewWorld(cfg); err != nil {
+		if w, err = NewScenario(cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +57,7 @@ func New(cfg *config.Config, w *World) (Arena, error) {
 }
 
 // Spec implements Arena.
-func (w *World) Spec(cfg *config.Config) (env.Spec, error) {
+func (w *Scenario) Spec(cfg *config.Config) (env.Spec, error) {
 	for _, part := range []traces.Part{traces.Validation, traces.Test} {
 		if _, err := w.count(part, 1); err != nil {
 			return env.Spec{}, err
@@ -71,12 +71,12 @@ func (w *World) Spec(cfg *config.Config) (env.Spec, error) {
 }
 
 // Describe implements Arena.
-func (w *World) Describe(cfg *config.Config) []Fact {
+func (w *Scenario) Describe(cfg *config.Config) []Fact {
 	facts := []Fact{Factf("workload", "%v", w.Trace)}
 	for _, line := range w.LeftOut() {
 		facts = append(facts, Factf("", "left out: %s", line))
 	}
-	n := w.Workload.Windows
+	n := w.Taken.Windows
 	facts = append(facts, Factf("", "%d jobs to train on, %d validation windows, %d test windows of %d jobs",
 		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length()),
 		Fact{"cluster", w.Cluster().Name})
@@ -94,11 +94,11 @@ func (w *World) Describe(cfg *config.Config) []Fact {
 }
 
 // LeftOut says in one sentence for each reason which jobs the environment does not take.
-func (w *World) LeftOut() []string {
-	if w.Workload == nil {
+func (w *Scenario) LeftOut() []string {
+	if w.Taken == nil {
 		return nil
 	}
-	return workload.LeftOut(&w.Workload.Left, w.Cluster().Name, "env.max_gpus")
+	return workload.LeftOut(&w.Taken.Left, w.Cluster().Name, "env.max_gpus")
 }
 
 // The keys of the hashes in a checkpoint's manifest: of the trace, and of the model of estimates gbdt:FILE, if there is
@@ -109,7 +109,7 @@ const (
 )
 
 // Origin implements Arena.
-func (w *World) Origin() map[string]string {
+func (w *Scenario) Origin() map[string]string {
 	if !w.About.Simulated() && !w.Recorded() {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (w *World) Origin() map[string]string {
 }
 
 // Same implements Arena.
-func (w *World) Same(origin map[string]string, dir string) error {
+func (w *Scenario) Same(origin map[string]string, dir string) error {
 	if w.Origin() == nil {
 		return nil
 	}

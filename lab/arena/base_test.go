@@ -42,7 +42,7 @@ func TestANewNetworkOverTheEstimateIsSJF(t *testing.T) {
 			if err := cfg.Validate(); err != nil {
 				t.Fatal(err)
 			}
-			w, err := NewWorld(&cfg)
+			w, err := NewScenario(&cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

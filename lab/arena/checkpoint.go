@@ -123,7 +123,7 @@ func misfit(cfg *config.Config, err error) string {
 func JudgedSpec(cfg *config.Config) (env.Spec, error) {
 	d := cfg.Descriptor()
 	if !d.Simulated() && cfg.Trace.File != "" { // recorded graphs or workers decide the shapes
-		w, err := NewWorld(cfg)
+		w, err := NewScenario(cfg)
 		if err != nil {
 			return env.Spec{}, err
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // testing returns a runner of the test windows or episodes of cfg, with the policies of opt and cfg.
-func (w *World) testing(ctx context.Context, cfg *config.Config, opt *EvalOptions) (r *runner, err error) {
+func (w *Scenario) testing(ctx context.Context, cfg *config.Config, opt *EvalOptions) (r *runner, err error) {
 	if w.About.Simulated() {
 		r, err = w.runner(cfg, traces.Test, cfg.Eval.Windows, opt.Workers)
 	} else {
@@ -31,7 +31,7 @@ func (r *runner) join(ctx context.Context, opt *EvalOptions) error {
 	if err != nil {
 		return err
 	}
-	r.policies, err = r.world.policies(ctx, r.cfg, opt, e.Spec())
+	r.policies, err = r.scenario.policies(ctx, r.cfg, opt, e.Spec())
 	return err
 }
 
@@ -51,13 +51,13 @@ func (r *runner) compare(ctx context.Context, opt *EvalOptions) (*report.Report,
 
 // report computes statistics of the results. Agents are compared with every other policy.
 func (r *runner) report(played [][][]result) (*report.Report, error) {
-	est := r.world.About.Cut(r.world.Settings).Estimates
+	est := r.scenario.About.Cut(r.scenario.Settings).Estimates
 	out := &report.Report{Estimates: est, Rung: report.RungOf(est)}
-	if r.world.About.ID != jobselect.ID {
-		out.Env, out.Metric = r.world.About.ID, r.world.About.Metric.Key
+	if r.scenario.About.ID != jobselect.ID {
+		out.Env, out.Metric = r.scenario.About.ID, r.scenario.About.Metric.Key
 	}
 	for i := range r.episodes {
-		_, counted, first, err := r.world.Workload.Windows.At(r.part, 0, i)
+		_, counted, first, err := r.scenario.Taken.Windows.At(r.part, 0, i)
 		if err != nil {
 			return nil, err
 		}

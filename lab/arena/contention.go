@@ -30,7 +30,7 @@ const (
 // environment. A decision has a choice if more than one action is legal besides doing nothing; where there are only two
 // actions, both must be legal. The sample follows from the workload alone. It is empty for environments whose actions
 // are not single numbers.
-func (w *World) Choices(ctx context.Context, gamma float64) ([]int, error) {
+func (w *Scenario) Choices(ctx context.Context, gamma float64) ([]int, error) {
 	e, err := w.NewEnv(traces.Training, gamma)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (w *World) Choices(ctx context.Context, gamma float64) ([]int, error) {
 
 // simpleRule returns the rule that plays samples: FIFO if the environment has it, else the first one that does not
 // draw.
-func (w *World) simpleRule() envs.Rule {
+func (w *Scenario) simpleRule() envs.Rule {
 	if r, ok := w.About.Rule("fifo"); ok {
 		return r
 	}
@@ -108,7 +108,7 @@ func (c *choiceCounter) count(ts *env.TimeStep) {
 }
 
 // DescribeChoices says how many choices a training window has, and warns if they are few.
-func (w *World) DescribeChoices(ctx context.Context, cfg *config.Config) ([]Fact, error) {
+func (w *Scenario) DescribeChoices(ctx context.Context, cfg *config.Config) ([]Fact, error) {
 	counts, err := w.Choices(ctx, cfg.Gamma())
 	if err != nil || len(counts) == 0 {
 		return nil, err
@@ -126,7 +126,7 @@ func (w *World) DescribeChoices(ctx context.Context, cfg *config.Config) ([]Fact
 }
 
 // contend says what would make jobs compete.
-func (w *World) contend(cfg *config.Config) string {
+func (w *Scenario) contend(cfg *config.Config) string {
 	help := ""
 	if load, ok := envs.Setting(cfg.Env.Settings, "load"); ok {
 		help = fmt.Sprintf("a higher load (--set env.load=…, now %v), ", load)

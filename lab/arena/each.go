@@ -14,7 +14,7 @@ import (
 // EachWindow plays the first n windows of a part of w, or all if there are fewer, on workers goroutines, for studies
 // that measure more than a runner does. open returns what plays window i in an environment; every goroutine has its
 // own. The results are in the order of windows, for any number of workers.
-func EachWindow[T any](ctx context.Context, w *World, part traces.Part, n, workers int,
+func EachWindow[T any](ctx context.Context, w *Scenario, part traces.Part, n, workers int,
 	open func(e sched.Arena) (func(i int) (T, error), error)) ([]T, error) {
 	out := make([]T, min(n, w.Count(part)))
 	players := par.Local[func(i int) (T, error)]{Make: func() (func(i int) (T, error), error) {

@@ -19,7 +19,7 @@ type EvalOptions struct {
 	Checkpoints []string     // checkpoints or run directories; each is played as its own run's configuration says
 	Models      []envs.Model // ONNX models
 	Workers     int
-	World       *World // nil = made from the configuration
+	Scenario    *Scenario // nil = made from the configuration
 	External    *External
 	Game        func(done, all int)
 	// Queue starts a coordinator that keeps its files in dir, so that other machines play games too; nil = none do.
@@ -36,7 +36,7 @@ func Compare(ctx context.Context, cfg config.Config, opt EvalOptions) (Compariso
 	if err := ready(&cfg); err != nil {
 		return nil, err
 	}
-	a, err := New(&cfg, opt.World)
+	a, err := New(&cfg, opt.Scenario)
 	if err != nil {
 		return nil, err
 	}
@@ -59,16 +59,16 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (r *repor
 	if !cfg.Simulated() {
 		return nil, fault.Mistakef("env.id: %s has no windows of a workload to evaluate on", cfg.Env.ID)
 	}
-	if opt.World == nil {
-		if opt.World, err = NewWorld(&cfg); err != nil {
+	if opt.Scenario == nil {
+		if opt.Scenario, err = NewScenario(&cfg); err != nil {
 			return nil, err
 		}
 	}
-	return opt.World.evaluate(ctx, &cfg, &opt)
+	return opt.Scenario.evaluate(ctx, &cfg, &opt)
 }
 
 // Judge implements Arena.
-func (w *World) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
+func (w *Scenario) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
 	r, err := w.evaluate(ctx, &cfg, &opt)
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (w *World) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (
 }
 
 // evaluate compares the checkpoints of opt and the policies of cfg on the test windows.
-func (w *World) evaluate(ctx context.Context, cfg *config.Config, opt *EvalOptions) (out *report.Report, err error) {
+func (w *Scenario) evaluate(ctx context.Context, cfg *config.Config, opt *EvalOptions) (out *report.Report, err error) {
 	r, err := w.testing(ctx, cfg, opt)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (w *World) evaluate(ctx context.Context, cfg *config.Config, opt *EvalOptio
 	if out, err = r.compare(ctx, opt); err != nil {
 		return nil, err
 	}
-	if l := w.Workload.Left; l.Jobs() > 0 {
+	if l := w.Taken.Left; l.Jobs() > 0 {
 		out.LeftOut = &l
 	}
 	return out, nil
@@ -114,15 +114,15 @@ func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, 
 	if err != nil {
 		return nil, err
 	}
-	if opt.World == nil {
-		if opt.World, err = NewWorldContext(ctx, &cfg); err != nil {
+	if opt.Scenario == nil {
+		if opt.Scenario, err = NewScenarioContext(ctx, &cfg); err != nil {
 			return nil, err
 		}
 	}
-	if opt.World.About.Metric.Of == nil {
+	if opt.Scenario.About.Metric.Of == nil {
 		return nil, fault.Mistakef("env.id: %s counts returns and has no metric; use a scheduling environment", cfg.Env.ID)
 	}
-	r, err := opt.World.testing(ctx, &cfg, &opt)
+	r, err := opt.Scenario.testing(ctx, &cfg, &opt)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, 
 			for k, v := range row {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
 					return nil, fault.Mistakef("%s: %s has no %s on window %d: the metric does not apply to it", cfg.Env.ID, s.Name,
-						opt.World.About.Metric.Key, k)
+						opt.Scenario.About.Metric.Key, k)
 				}
 			}
 		}
@@ -152,9 +152,10 @@ func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, 
 	return all, nil
 }
 
-// TestSHA returns a hash of everything that decides the episodes of the test part of cfg, whose world w is: settings,
-// cluster, jobs, the number of windows and their seed. The trace's name, and what training alone uses, are not in it.
-func (w *World) TestSHA(cfg *config.Config) (string, error) {
+// TestSHA returns a hash of everything that decides the episodes of the test part of cfg, whose scenario w is:
+// settings, cluster, jobs, the number of windows and their seed. The trace's name, and what training alone uses, are
+// not in it.
+func (w *Scenario) TestSHA(cfg *config.Config) (string, error) {
 	if !w.About.Scheduling() {
 		return "", errors.New("arena: a problem has no test part")
 	}

@@ -105,12 +105,12 @@ func newExternals(r *runner, opt *External) (*externals, error) {
 		Kwargs: []envs.Kwarg{{Name: "policy", Type: "string", Default: "", Want: "one of " + strings.Join(opt.Names, ", "),
 			Doc: "the policy that plays"}},
 	}
-	x.listed.SHA, err = r.world.sha(&r.cfg.Eval, r.part, r.episodes)
+	x.listed.SHA, err = r.scenario.sha(&r.cfg.Eval, r.part, r.episodes)
 	return x, errors.Join(err, e.Close())
 }
 
 // sha returns a hash of everything that decides the first n episodes of an evaluation on a part.
-func (w *World) sha(cfg *config.Eval, part traces.Part, n int) (string, error) {
+func (w *Scenario) sha(cfg *config.Eval, part traces.Part, n int) (string, error) {
 	args := w.About.Args()
 	args.Settings, args.Split = w.judged(), envs.SplitNames[part]
 	text, err := configs.Encode(struct {
@@ -120,7 +120,7 @@ func (w *World) sha(cfg *config.Eval, part traces.Part, n int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	episodes, err := args.SHA(w.World)
+	episodes, err := args.SHA(w.Workload)
 	return envs.ScenarioSHA(EvalEnv, episodes+"\n"+string(text), nil), err
 }
 
@@ -164,8 +164,9 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 		return nil, wire.Errorf(wire.BadKwargs, "policy %s has played all its windows", name)
 	}
 	account := x.budget.Account()
-	world := x.r.world
-	if err := envs.ReserveEnvs(account, EvalEnv, n, world.About.Memory(world.judged(), world.World.Extent())); err != nil {
+	scenario := x.r.scenario
+	if err := envs.ReserveEnvs(account, EvalEnv, n,
+		scenario.About.Memory(scenario.judged(), scenario.Workload.Extent())); err != nil {
 		return nil, err
 	}
 	m := &server.Made{SHA: x.listed.SHA, Meta: map[string]any{"policy": name, "windows": left}}
@@ -178,12 +179,12 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e, err := world.NewEnv(x.r.part, 1)
+		e, err := scenario.NewEnv(x.r.part, 1)
 		if err != nil {
 			return nil, err
 		}
 		m.Envs = append(m.Envs,
-			&evalEnv{x: x, policy: p, inner: envs.NewServedEnv(world.About, world.judged(), e), window: -1})
+			&evalEnv{x: x, policy: p, inner: envs.NewServedEnv(scenario.About, scenario.judged(), e), window: -1})
 	}
 	m.Account = account
 	return m, nil
@@ -364,7 +365,7 @@ func (x *externals) report(played [][][]result) {
 		}
 		row := make([]result, len(p.done))
 		for w, s := range p.done {
-			row[w].Summary, row[w].score = s.summary, x.r.world.About.Metric.Of(&s.summary, s.info)
+			row[w].Summary, row[w].score = s.summary, x.r.scenario.About.Metric.Of(&s.summary, s.info)
 		}
 		played[i] = [][]result{row}
 	}

@@ -48,7 +48,7 @@ func presetPolicy(t *testing.T, name string) (agents.Policy, env.Env) {
 		t.Fatal(err)
 	}
 	cfg.Trace.Synth.Jobs = min(cfg.Trace.Synth.Jobs, 3000) // the workload does not matter
-	w, err := NewWorld(&cfg)
+	w, err := NewScenario(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

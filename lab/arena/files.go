@@ -7,9 +7,9 @@ import (
 	"clustergym/lab/config"
 )
 
-// newWorldAt is NewWorld for a machine on which the files of cfg lie elsewhere: at holds their paths, by the keys of
-// brought.Files. The world is called as cfg calls it, so that results do not depend on where its files lie.
-func newWorldAt(ctx context.Context, cfg *config.Config, at map[string]string) (*World, error) {
+// newWorldAt is NewScenario for a machine on which the files of cfg lie elsewhere: at holds their paths, by the keys of
+// brought.Files. The scenario is called as cfg calls it, so that results do not depend on where its files lie.
+func newWorldAt(ctx context.Context, cfg *config.Config, at map[string]string) (*Scenario, error) {
 	local := *cfg
 	for key, path := range at {
 		if key == brought.Model {
@@ -19,7 +19,7 @@ func newWorldAt(ctx context.Context, cfg *config.Config, at map[string]string) (
 			return nil, err
 		}
 	}
-	w, err := NewWorldContext(ctx, &local)
+	w, err := NewScenarioContext(ctx, &local)
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,10 @@ import (
 )
 
 // Fit sets the sizes of cfg's environment that given does not name to those that follow from its workload and cluster
-// (envs.Descriptor.Fit), and the number of validation windows to at most those that there are. It returns the world, so
-// that the workload need not be loaded again, and a sentence for each choice. Environments without a simulated workload
-// stay as they are; their world is nil.
-func Fit(ctx context.Context, cfg *config.Config, given config.Given) (*World, []string, error) {
+// (envs.Descriptor.Fit), and the number of validation windows to at most those that there are. It returns the scenario,
+// so that the workload need not be loaded again, and a sentence for each choice. Environments without a simulated
+// workload stay as they are; their scenario is nil.
+func Fit(ctx context.Context, cfg *config.Config, given config.Given) (*Scenario, []string, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, nil, &fault.Mistake{Err: err}
 	}
@@ -23,7 +23,7 @@ func Fit(ctx context.Context, cfg *config.Config, given config.Given) (*World, [
 	}
 	c := *cfg
 	d := c.Descriptor()
-	settings, world, choices, err := d.Fit(ctx, c.Env.Settings, c.Cluster, c.Trace,
+	settings, loaded, choices, err := d.Fit(ctx, c.Env.Settings, c.Cluster, c.Trace,
 		func(key string) bool { return given[key] })
 	if err != nil {
 		return nil, nil, err
@@ -41,10 +41,10 @@ func Fit(ctx context.Context, cfg *config.Config, given config.Given) (*World, [
 		said = append(said,
 			fmt.Sprintf("%s: %s; --set %s=… chooses another", strings.Join(what, " and "), ch.Why, ch.Keys[0]))
 	}
-	if n := world.Count(traces.Validation); n > 0 && n < c.Eval.Validation && !given["eval.validation"] {
+	if n := loaded.Count(traces.Validation); n > 0 && n < c.Eval.Validation && !given["eval.validation"] {
 		c.Eval.Validation = n
 		said = append(said, fmt.Sprintf("eval.validation %d: as many windows as there are", n))
 	}
 	*cfg = c
-	return &World{World: world, About: d, Settings: settings, Trace: world.Info}, said, nil
+	return &Scenario{Workload: loaded, About: d, Settings: settings, Trace: loaded.Info}, said, nil
 }

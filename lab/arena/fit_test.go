@@ -41,26 +41,26 @@ func TestSizesFollowTheWorkloadInEveryEnvironment(t *testing.T) {
 		if !d.Simulated() {
 			continue
 		}
-		fit := func(given config.Given, cluster string) (config.Config, *World, []string) {
+		fit := func(given config.Given, cluster string) (config.Config, *Scenario, []string) {
 			cfg := config.For(id)
 			cfg.Trace.File, cfg.Trace.Mix, cfg.Cluster = file, "topdrl-cnn", cluster
 			if err := cfg.Set("env.estimates=exact"); err != nil {
 				t.Fatal(err)
 			}
-			world, said, err := Fit(t.Context(), &cfg, given)
+			scenario, said, err := Fit(t.Context(), &cfg, given)
 			if err != nil {
 				t.Fatalf("%s: %v", id, err)
 			}
-			return cfg, world, said
+			return cfg, scenario, said
 		}
-		cfg, world, said := fit(config.Given{}, "4x4")
+		cfg, scenario, said := fit(config.Given{}, "4x4")
 		cut := d.Cut(cfg.Env.Settings)
-		if cut.MaxGPUs != 8 || cut.Window > 256 || cut.Window < 16 || world.Count(traces.Validation) < 4 ||
-			world.Count(traces.Test) < 8 {
+		if cut.MaxGPUs != 8 || cut.Window > 256 || cut.Window < 16 || scenario.Count(traces.Validation) < 4 ||
+			scenario.Count(traces.Test) < 8 {
 			t.Errorf("%s: %+v with %d validation and %d test windows; want gangs of 8, which fit 16 GPUs, and 4 and 8 windows",
-				id, cut, world.Count(traces.Validation), world.Count(traces.Test))
+				id, cut, scenario.Count(traces.Validation), scenario.Count(traces.Test))
 		}
-		if l := world.Workload.Left; l.Of != 2000 || l.Large != 50 || l.LargeShare < 0.1 || l.LargeShare > 0.5 {
+		if l := scenario.Taken.Left; l.Of != 2000 || l.Large != 50 || l.LargeShare < 0.1 || l.LargeShare > 0.5 {
 			t.Errorf("%s: left out %+v, want the 50 of 24 GPUs with their share", id, l)
 		}
 		if len(said) < 2 || !strings.HasPrefix(said[0], "env.max_gpus 8: the largest gang of ") ||
@@ -76,8 +76,8 @@ func TestSizesFollowTheWorkloadInEveryEnvironment(t *testing.T) {
 		if plain := d.Cut(d.Settings()); d.Cut(cfg.Env.Settings).MaxGPUs != plain.MaxGPUs || len(said) > 0 {
 			t.Errorf("%s: %+v, said %q; want the given sizes", id, d.Cut(cfg.Env.Settings), said)
 		}
-		if cfg, world, _ = fit(config.Given{}, "8x4"); id != "GPUPick-v1" && d.Cut(cfg.Env.Settings).MaxGPUs != 24 ||
-			world.Workload.Left.Never > 0 {
+		if cfg, scenario, _ = fit(config.Given{}, "8x4"); id != "GPUPick-v1" && d.Cut(cfg.Env.Settings).MaxGPUs != 24 ||
+			scenario.Taken.Left.Never > 0 {
 			t.Errorf("%s: %+v on 32 GPUs, want gangs of 24", id, d.Cut(cfg.Env.Settings))
 		}
 	}
@@ -125,14 +125,14 @@ func TestEstimatesAndModelsFollowTheWorkload(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		world, said, err := Fit(t.Context(), &cfg, c.given)
+		scenario, said, err := Fit(t.Context(), &cfg, c.given)
 		if err != nil {
 			t.Errorf("%s %s: %v", c.id, c.set, err)
 			continue
 		}
 		got, _ := envs.Setting(cfg.Env.Settings, "estimates")
 		if s := fmt.Sprintf("%v %s", got, cfg.Trace.Mix); s != c.want || len(said) == 0 ||
-			!strings.HasPrefix(said[0], c.said) || world.Trace.Mix != cfg.Trace.Mix {
+			!strings.HasPrefix(said[0], c.said) || scenario.Trace.Mix != cfg.Trace.Mix {
 			t.Errorf("%s %s: %s, said %q; want %s, %s", c.id, c.set, s, said, c.want, c.said)
 		}
 	}
@@ -148,11 +148,11 @@ func TestEstimatesAndModelsFollowTheWorkload(t *testing.T) {
 func TestFitLeavesOutWhatNeverFits(t *testing.T) {
 	cfg := config.Default()
 	cfg.Trace.File, cfg.Cluster = ownTrace(t, 300, 24), "1x2"
-	world, _, err := Fit(t.Context(), &cfg, config.Given{})
+	scenario, _, err := Fit(t.Context(), &cfg, config.Given{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, j := range world.Workload.Windows.Jobs(traces.Training) {
+	for _, j := range scenario.Taken.Windows.Jobs(traces.Training) {
 		if j.GPUs > 2 {
 			t.Fatalf("job %s of %d GPUs is in a window", j.ID, j.GPUs)
 		}
@@ -185,19 +185,19 @@ func TestChoicesCountDecisionsBetweenJobs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		world, err := NewWorld(&cfg)
+		scenario, err := NewScenario(&cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		counts, err := world.Choices(t.Context(), 1)
+		counts, err := scenario.Choices(t.Context(), 1)
 		if err != nil || len(counts) != sampledWindows || slices.Min(counts) < c.least || slices.Max(counts) > c.most {
 			t.Errorf("%s: %v choices, %v; want %d to %d", c.name, counts, err, c.least, c.most)
 		}
-		again, err := world.Choices(t.Context(), 1)
+		again, err := scenario.Choices(t.Context(), 1)
 		if err != nil || !slices.Equal(counts, again) {
 			t.Errorf("%s: then %v, %v", c.name, again, err)
 		}
-		facts, err := world.DescribeChoices(t.Context(), &cfg)
+		facts, err := scenario.DescribeChoices(t.Context(), &cfg)
 		if err != nil || facts[0].Key != "choices" || !strings.HasPrefix(facts[0].Value, "a window has ") ||
 			(len(facts) == 2) != c.warned {
 			t.Errorf("%s: %q, %v", c.name, facts, err)

@@ -16,7 +16,7 @@ func NewLessons(cfg *config.Config, a Arena, spec env.Spec, workers int) (*imita
 		return nil, fault.New("train.imitate", cfg.Train.Imitate, err.Error())
 	}
 	source := imitate.Source{Teacher: teacher.Policy, Env: func() (env.Env, error) {
-		if w, ok := a.(*World); ok {
+		if w, ok := a.(*Scenario); ok {
 			return w.NewEnv(traces.Training, cfg.Gamma())
 		}
 		return a.(*Problem).Open()

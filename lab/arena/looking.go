@@ -15,7 +15,7 @@ import (
 )
 
 // looking makes players of a heuristic that looks ahead, in futures of w's training part.
-func (w *World) looking(r config.Rival) func(env.Env) (player, error) {
+func (w *Scenario) looking(r config.Rival) func(env.Env) (player, error) {
 	futures := sync.OnceValues(w.futures)
 	return func(e env.Env) (player, error) {
 		src, err := futures()
@@ -35,7 +35,7 @@ func (w *World) looking(r config.Rival) func(env.Env) (player, error) {
 }
 
 // futures returns stretches of the training part, at the load of the environment's windows.
-func (w *World) futures() (*rollout.Recorded, error) {
+func (w *Scenario) futures() (*rollout.Recorded, error) {
 	cut := w.About.Cut(w.judged())
 	var maker predict.Maker
 	var err error
@@ -48,7 +48,7 @@ func (w *World) futures() (*rollout.Recorded, error) {
 }
 
 // load returns the setting load of the environment, 0 where it has none.
-func (w *World) load() float64 {
+func (w *Scenario) load() float64 {
 	load, _ := envs.Setting(w.judged(), "load")
 	x, _ := load.(float64)
 	return x

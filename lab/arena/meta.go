@@ -88,7 +88,7 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 				fault.Key("policy-onnx"), fault.Key("checkpoint"), config.MetaAgent, fault.Key("checkpoint"))
 	}
 	// rules and models do not adapt: they are compared on episodes
-	if len(opt.Checkpoints) == 0 && (f.World.About.Scheduling() || len(opt.Models) > 0) {
+	if len(opt.Checkpoints) == 0 && (f.Scenario.About.Scheduling() || len(opt.Models) > 0) {
 		return f.Problem.Judge(ctx, cfg, opt)
 	}
 	if len(opt.Checkpoints) == 0 {

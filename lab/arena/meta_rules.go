@@ -17,7 +17,7 @@ import (
 // compare plays the rules of cfg on the test tasks and adds them to r. random are the outcomes of random play.
 func (f *Families) compare(ctx context.Context, cfg *config.Config, workers int, random []maml.Outcome,
 	r *report.AdaptReport) error {
-	if !f.World.About.Scheduling() {
+	if !f.Scenario.About.Scheduling() {
 		return nil
 	}
 	err := f.rules(ctx, cfg, workers, tasksOf(cfg, traces.Test, cfg.Eval.Episodes), func(name string,
@@ -43,7 +43,7 @@ func (f *Families) Baselines(ctx context.Context, cfg *config.Config, workers in
 		return nil, err
 	}
 	all := []Baseline{{config.Random, validationOf(random)}}
-	if !f.World.About.Scheduling() {
+	if !f.Scenario.About.Scheduling() {
 		return all, nil
 	}
 	return all,

@@ -69,7 +69,8 @@ func (p *policy) whole() bool { return p.player != nil && !p.knows }
 
 // policies returns the checkpoints, models and external policies of opt and the baselines of cfg, by different names.
 // spec is that of the environments in which they play. ctx ends what models compute beforehand.
-func (w *World) policies(ctx context.Context, cfg *config.Config, opt *EvalOptions, spec env.Spec) ([]policy, error) {
+func (w *Scenario) policies(ctx context.Context, cfg *config.Config, opt *EvalOptions,
+	spec env.Spec) ([]policy, error) {
 	var all []policy
 	for _, dir := range opt.Checkpoints {
 		c, err := OpenCheckpoint(dir, spec)
@@ -109,7 +110,7 @@ func (w *World) policies(ctx context.Context, cfg *config.Config, opt *EvalOptio
 }
 
 // unserved is the mistake of external policies in an environment that has no windows.
-func (w *World) unserved() error {
+func (w *Scenario) unserved() error {
 	return fault.Mistakef("%s: %s has no windows that other programs could play too; use an environment on the simulator",
 		fault.Key("serve"), w.About.ID)
 }
@@ -138,7 +139,7 @@ func distinct(all []policy, dirs []string) error {
 }
 
 // baselines returns the policies of cfg.
-func (w *World) baselines(cfg *config.Config) ([]policy, error) {
+func (w *Scenario) baselines(cfg *config.Config) ([]policy, error) {
 	var all []policy
 	for _, name := range cfg.Policies() {
 		r, err := cfg.Rival(name)
@@ -152,7 +153,7 @@ func (w *World) baselines(cfg *config.Config) ([]policy, error) {
 
 // baseline returns a rule through the action space, a planner, a heuristic directly on the simulator, one that looks
 // ahead, or the schedule found in hindsight.
-func (w *World) baseline(cfg *config.Config, r config.Rival) policy {
+func (w *Scenario) baseline(cfg *config.Config, r config.Rival) policy {
 	p := policy{name: r.Name, kind: "heuristic", timed: r.Rollout != nil && r.Rollout.Budget.Time > 0}
 	switch {
 	case r.Hindsight:
@@ -234,7 +235,7 @@ func scheduling(r config.Rival) func(env.Env) (player, error) {
 }
 
 // hindsight makes players that search each window for a good schedule with all its jobs known, and play it.
-func (w *World) hindsight(cfg *config.Config, r config.Rival) func(env.Env) (player, error) {
+func (w *Scenario) hindsight(cfg *config.Config, r config.Rival) func(env.Env) (player, error) {
 	search := hindsight.Config{Tries: cfg.Eval.Hindsight}
 	if search.Tries == 0 {
 		search.Tries = config.DefaultHindsight

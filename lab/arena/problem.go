@@ -14,24 +14,24 @@ import (
 	"clustergym/traces"
 )
 
-// Problem is a World in which policies are trained and judged through actions only, without a simulator on which other
-// schedulers could play. It is immutable and can be shared.
+// Problem is a Scenario in which policies are trained and judged through actions only, without a simulator on which
+// other schedulers could play. It is immutable and can be shared.
 type Problem struct {
-	*World
+	*Scenario
 	About env.Spec
 }
 
 // NewProblem loads the environment of cfg.
 func NewProblem(cfg *config.Config) (*Problem, error) {
-	w, err := NewWorld(cfg)
+	w, err := NewScenario(cfg)
 	if err != nil {
 		return nil, err
 	}
 	return w.problem()
 }
 
-// problem returns the world as a Problem.
-func (w *World) problem() (*Problem, error) {
+// problem returns the scenario as a Problem.
+func (w *Scenario) problem() (*Problem, error) {
 	e, err := w.Open()
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (p *Problem) Judge(ctx context.Context, cfg config.Config, opt EvalOptions)
 		out.Add(r.policies[i].name, r.policies[i].kind, each(of[0], returnOf), each(of[0], stepsOf))
 		scores[i] = sample(of, scoreOf)
 	}
-	if d := p.World.About; d.Scheduling() {
+	if d := p.Scenario.About; d.Scheduling() {
 		out.AddScores(d.Metric, scores)
 	}
 	return out, nil

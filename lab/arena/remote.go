@@ -39,7 +39,7 @@ const gamesFormat = 1
 // "checkpoint/N".
 type gamesTask struct {
 	Format      int               `json:"format"`
-	Base        string            `json:"base"` // the configuration of the world, YAML
+	Base        string            `json:"base"` // the configuration of the scenario, YAML
 	On          string            `json:"on"`   // that of the comparison: Base, or Base with other estimates
 	Files       map[string]string `json:"files,omitempty"`
 	Checkpoints int               `json:"checkpoints"`
@@ -79,8 +79,8 @@ type sharing struct {
 // enough that handing them out costs little.
 const mostTasks = 512
 
-// share lets other machines play the games of runners, whose world has the configuration base, if opt has a queue. done
-// ends that; it is called with the command's error and returns it.
+// share lets other machines play the games of runners, whose scenario has the configuration base, if opt has a queue.
+// done ends that; it is called with the command's error and returns it.
 func share(ctx context.Context, base *config.Config, opt *EvalOptions, runners ...*runner) (done func(error) error,
 	err error) {
 	if opt.Queue == nil {
@@ -182,7 +182,7 @@ func (s *sharing) remote(ctx context.Context, base *config.Config, opt *EvalOpti
 }
 
 // withModel returns base with the estimates of on if these are of a model that is a file, so that the file is sent and
-// loaded with the world.
+// loaded with the scenario.
 func withModel(base, on *config.Config) (*config.Config, error) {
 	if est := on.Estimates(); est.File != "" && base.Estimates() != est {
 		b := *base
@@ -192,9 +192,10 @@ func withModel(base, on *config.Config) (*config.Config, error) {
 	return base, nil
 }
 
-// NewWorldOf is NewWorld on a worker. names are the result of brought.Put for the files of cfg. The world has no file
-// that the task did not bring.
-func NewWorldOf(ctx context.Context, cfg *config.Config, j *workqueue.Job, names map[string]string) (*World, error) {
+// NewScenarioOf is NewScenario on a worker. names are the result of brought.Put for the files of cfg. The scenario has
+// no file that the task did not bring.
+func NewScenarioOf(ctx context.Context, cfg *config.Config, j *workqueue.Job,
+	names map[string]string) (*Scenario, error) {
 	if err := brought.Check(cfg, names); err != nil {
 		return nil, err
 	}
@@ -202,7 +203,7 @@ func NewWorldOf(ctx context.Context, cfg *config.Config, j *workqueue.Job, names
 	if err != nil {
 		return nil, err
 	}
-	defer remove() // the world has read its files
+	defer remove() // the scenario has read its files
 	return newWorldAt(ctx, cfg, at)
 }
 
@@ -355,7 +356,7 @@ func decodeResults(b []byte, n int) ([]result, error) {
 	return list, nil
 }
 
-// GamesHandler returns what a worker does with games. It keeps the last worlds.
+// GamesHandler returns what a worker does with games. It keeps the last scenarios.
 func GamesHandler() workqueue.Handler {
 	h := &gamesHandler{}
 	return h.do
@@ -448,7 +449,7 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (*runner, error)
 				"the task compares with the estimates of a model and has not brought it; a worker opens no file of its own for a " +
 					"task")
 	}
-	w, err := NewWorldOf(ctx, &base, j, in.Files)
+	w, err := NewScenarioOf(ctx, &base, j, in.Files)
 	if err != nil {
 		return nil, err
 	}

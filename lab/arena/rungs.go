@@ -80,10 +80,10 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 		return nil, fault.Mistakef("%s does not go with %s: other programs play on one rung", fault.Key("rungs"),
 			fault.Key("serve"))
 	}
-	world := opt.World
-	if world == nil {
+	scenario := opt.Scenario
+	if scenario == nil {
 		var err error
-		if world, err = NewWorldContext(ctx, &cfg); err != nil {
+		if scenario, err = NewScenarioContext(ctx, &cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +99,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 		if err := on.Validate(); err != nil {
 			return nil, atRung(e, err)
 		}
-		w := *world
+		w := *scenario
 		w.Settings = on.Env.Settings
 		if err := w.knows(e); err != nil {
 			return nil, err
@@ -128,7 +128,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 		r.tick = tick
 		played, _, err := r.results(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("estimates %s: %w", r.world.About.Cut(r.world.Settings).Estimates, err)
+			return nil, fmt.Errorf("estimates %s: %w", r.scenario.About.Cut(r.scenario.Settings).Estimates, err)
 		}
 		on, err := r.report(played)
 		if err != nil {
@@ -137,7 +137,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 		l.Rungs = append(l.Rungs, on)
 	}
 	// The order is that of the configuration, on whichever rung.
-	baselines, err := world.baselines(&cfg)
+	baselines, err := scenario.baselines(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 		names = append(names, p.name)
 	}
 	l.Fill(cfg.Eval.Seed, names)
-	if left := world.Workload.Left; left.Jobs() > 0 {
+	if left := scenario.Taken.Left; left.Jobs() > 0 {
 		l.LeftOut = &left
 	}
 	return l, nil
@@ -169,12 +169,12 @@ func atRung(e sim.Estimates, err error) error {
 }
 
 // knows returns the user's mistake if the trace lacks what the estimates need.
-func (w *World) knows(e sim.Estimates) error {
+func (w *Scenario) knows(e sim.Estimates) error {
 	if e.Mode != sim.EstimateTrace {
 		return nil
 	}
 	for part := range traces.Part(3) {
-		for _, j := range w.Workload.Windows.Jobs(part) {
+		for _, j := range w.Taken.Windows.Jobs(part) {
 			if j.Estimate <= 0 {
 				return fault.Mistakef("%s %s: job %s of %s has no requested time; want %s", fault.Key("rungs"), e, j.ID,
 					w.Trace.File, "none, history, gbdt, exact or noisy:SIGMA")

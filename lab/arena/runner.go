@@ -19,7 +19,7 @@ import (
 // plays on goroutines of this process, on workers of other machines too where there is a queue (remote), and leaves
 // external policies to their programs (externals). Its results do not depend on who plays what.
 type runner struct {
-	world    *World
+	scenario *Scenario
 	cfg      *config.Config
 	part     traces.Part
 	policies []policy
@@ -57,12 +57,12 @@ type worker struct {
 
 // runner returns a runner of windows of a part on the simulator, at most n. A part without windows is the user's
 // mistake.
-func (w *World) runner(cfg *config.Config, part traces.Part, n, workers int) (*runner, error) {
+func (w *Scenario) runner(cfg *config.Config, part traces.Part, n, workers int) (*runner, error) {
 	n, err := w.count(part, n)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{world: w, cfg: cfg, part: part, windows: true, episodes: n, seeds: cfg.Eval.Seeds, workers: workers}
+	r := &runner{scenario: w, cfg: cfg, part: part, windows: true, episodes: n, seeds: cfg.Eval.Seeds, workers: workers}
 	r.episode = func(i int) env.Episode { return windowOf(&cfg.Eval, i) }
 	r.open = func() (env.Env, error) { return w.NewEnv(part, 1) }
 	r.local.Make = r.worker
@@ -75,8 +75,8 @@ func windowOf(cfg *config.Eval, i int) env.Episode {
 }
 
 // through returns a runner of episodes of a part through actions alone, as many as there are up to n.
-func (w *World) through(cfg *config.Config, part traces.Part, n, workers int) *runner {
-	r := &runner{world: w, cfg: cfg, part: part, episodes: n, seeds: cfg.Eval.Seeds, workers: workers, open: w.Open}
+func (w *Scenario) through(cfg *config.Config, part traces.Part, n, workers int) *runner {
+	r := &runner{scenario: w, cfg: cfg, part: part, episodes: n, seeds: cfg.Eval.Seeds, workers: workers, open: w.Open}
 	if w.Recorded() {
 		r.episodes = min(n, w.Count(part))
 	}
@@ -87,7 +87,7 @@ func (w *World) through(cfg *config.Config, part traces.Part, n, workers int) *r
 }
 
 // episode returns episode i of a part, whose first seed is first: a recorded window, or else a generated episode.
-func (w *World) episode(part traces.Part, first uint64, i int) env.Episode {
+func (w *Scenario) episode(part traces.Part, first uint64, i int) env.Episode {
 	ep := env.Episode{Seed: env.EpisodeSeed(first, i), Window: -1}
 	if !w.About.Simulated() && !w.Recorded() { // episodes of all parts differ in their seeds alone
 		return ep
@@ -242,7 +242,7 @@ func (r *runner) play(ctx context.Context, g game) (got result, err error) {
 
 // playAt plays a game with a worker that has its player.
 func (r *runner) playAt(ctx context.Context, s *worker, g game) (got result, err error) {
-	ep, play, metric := r.episode(g.episode), s.players[g.policy], r.world.About.Metric
+	ep, play, metric := r.episode(g.episode), s.players[g.policy], r.scenario.About.Metric
 	seed := rng.At(ep.Seed, uint64(g.seed))
 	if r.windows {
 		s.seen.Reset()
@@ -255,7 +255,7 @@ func (r *runner) playAt(ctx context.Context, s *worker, g game) (got result, err
 			seed = ep.Seed
 		}
 		got.outcome, err = play(ctx, ep, seed, nil)
-		if err == nil && got.info != nil && metric.Of != nil && !r.world.About.Simulated() {
+		if err == nil && got.info != nil && metric.Of != nil && !r.scenario.About.Simulated() {
 			got.score = metric.Of(nil, got.info)
 		}
 	}

@@ -29,7 +29,7 @@ func tiny(t *testing.T, policies string) *config.Config {
 // Games have the same results in any order, on any number of workers, and in a runner that has played before.
 func TestGamesHaveTheSameResultsInAnyOrder(t *testing.T) {
 	cfg := tiny(t, "fifo+skip, random+skip, sjf@slots, random@slots")
-	w, err := NewWorld(cfg)
+	w, err := NewScenario(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestACancelledRunnerStops(t *testing.T) {
 // Windows of a study come in order, and the error names the window.
 func TestEachWindowIsPlayedOnce(t *testing.T) {
 	cfg := tiny(t, "fifo+skip")
-	w, err := NewWorld(cfg)
+	w, err := NewScenario(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

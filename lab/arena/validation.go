@@ -37,7 +37,7 @@ type Baseline struct {
 }
 
 // Validate implements Arena.
-func (w *World) Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error) {
+func (w *Scenario) Validate(cfg *config.Config, agent Trainee, workers int) (*rundir.Validation, error) {
 	r, err := w.validating(cfg, workers)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (w *World) Validate(cfg *config.Config, agent Trainee, workers int) (*rundi
 }
 
 // Baselines implements Arena.
-func (w *World) Baselines(ctx context.Context, cfg *config.Config, workers int) ([]Baseline, error) {
+func (w *Scenario) Baselines(ctx context.Context, cfg *config.Config, workers int) ([]Baseline, error) {
 	r, err := w.validating(cfg, workers)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (w *World) Baselines(ctx context.Context, cfg *config.Config, workers int) 
 
 // validating returns a runner of the validation windows of cfg, or of episodes where there is no simulator or
 // validations go by the return.
-func (w *World) validating(cfg *config.Config, workers int) (*runner, error) {
+func (w *Scenario) validating(cfg *config.Config, workers int) (*runner, error) {
 	if w.About.Simulated() && cfg.Eval.Choose != config.ByReturn {
 		return w.runner(cfg, traces.Validation, cfg.Eval.Validation, workers)
 	}
@@ -81,7 +81,7 @@ func (r *runner) validate(agent Trainee) (*rundir.Validation, error) {
 // baselines plays the policies of the configuration that can be validated as agents are. Planners do not act step by
 // step, so that they have a metric and no return; schedulers that see the whole queue play on windows alone.
 func (r *runner) baselines(ctx context.Context) ([]Baseline, error) {
-	all, err := r.world.baselines(r.cfg)
+	all, err := r.scenario.baselines(r.cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -102,13 +102,13 @@ func (r *runner) baselines(ctx context.Context) ([]Baseline, error) {
 
 // byScore returns whether validations go by the metric of the environment, not by the return.
 func (r *runner) byScore() bool {
-	return r.windows || r.world.About.Metric.Of != nil && r.cfg.Eval.Choose != config.ByReturn &&
-		!r.world.About.Simulated()
+	return r.windows || r.scenario.About.Metric.Of != nil && r.cfg.Eval.Choose != config.ByReturn &&
+		!r.scenario.About.Simulated()
 }
 
 // validation returns the validation of a policy that played every window or episode.
 func (r *runner) validation(played []result) *rundir.Validation {
-	v, m := &rundir.Validation{}, r.world.About.Metric
+	v, m := &rundir.Validation{}, r.scenario.About.Metric
 	if r.windows {
 		v.Windows = len(played)
 	} else {
@@ -139,8 +139,8 @@ func scored(cfg *config.Config, m envs.Metric, values []float64, v *rundir.Valid
 	return v
 }
 
-// Standings are how a checkpoint and its baselines do on the validation windows of its run.
-type Standings struct {
+// ValidationScores are how a checkpoint and its baselines do on the validation windows of its run.
+type ValidationScores struct {
 	Metric    string // of Validation.At
 	Windows   int
 	Policies  []Baseline // the checkpoint first
@@ -150,9 +150,10 @@ type Standings struct {
 	PerWindow [][]float64
 }
 
-// Standings plays the validation windows with the checkpoint in dir, on workers goroutines, and with the policies of
-// cfg that repeat themselves. Those that look ahead would take minutes and are left out.
-func (w *World) Standings(ctx context.Context, cfg *config.Config, dir string, workers int) (*Standings, error) {
+// ValidationScores plays the validation windows with the checkpoint in dir, on workers goroutines, and with the
+// policies of cfg that repeat themselves. Those that look ahead would take minutes and are left out.
+func (w *Scenario) ValidationScores(ctx context.Context, cfg *config.Config, dir string,
+	workers int) (*ValidationScores, error) {
 	r, err := w.runner(cfg, traces.Validation, cfg.Eval.Validation, workers)
 	if err != nil {
 		return nil, err
@@ -169,7 +170,7 @@ func (w *World) Standings(ctx context.Context, cfg *config.Config, dir string, w
 		return nil, err
 	}
 	m := w.About.Metric
-	out := &Standings{Windows: r.episodes, Lower: !m.Higher, Title: m.Title}
+	out := &ValidationScores{Windows: r.episodes, Lower: !m.Higher, Title: m.Title}
 	for i := range r.policies {
 		p := &r.policies[i]
 		v, per := r.validation(played[i][0]), each(played[i][0], scoreOf)
@@ -185,7 +186,7 @@ func (w *World) Standings(ctx context.Context, cfg *config.Config, dir string, w
 }
 
 // Windows returns how many windows of a part a run of cfg is judged on.
-func (w *World) Windows(cfg *config.Config, part traces.Part) (int, error) {
+func (w *Scenario) Windows(cfg *config.Config, part traces.Part) (int, error) {
 	n := cfg.Eval.Validation
 	if part == traces.Test {
 		n = cfg.Eval.Windows
@@ -194,4 +195,4 @@ func (w *World) Windows(cfg *config.Config, part traces.Part) (int, error) {
 }
 
 // Episode returns window i of any part, as it is validated and evaluated.
-func (w *World) Episode(cfg *config.Config, i int) env.Episode { return windowOf(&cfg.Eval, i) }
+func (w *Scenario) Episode(cfg *config.Config, i int) env.Episode { return windowOf(&cfg.Eval, i) }

@@ -14,7 +14,7 @@ import (
 // on at which a job of the window has arrived. policy is the name of a checkpoint or policy in the report of Evaluate;
 // of one that draws at random it is the first seed. first is the position of the window's first job; the jobs before it
 // fill the cluster.
-func (w *World) Watch(ctx context.Context, cfg config.Config, opt EvalOptions, policy string, window int,
+func (w *Scenario) Watch(ctx context.Context, cfg config.Config, opt EvalOptions, policy string, window int,
 	o sim.Observer) (first int, err error) {
 	opt.External = nil // they are elsewhere
 	r, err := w.testing(ctx, &cfg, &opt)

@@ -28,14 +28,14 @@ func (w *whole) Jobs(traces.Part) []traces.Job { return w.jobs }
 
 // all returns the whole part as a single window, and how many jobs at each end of it are not counted.
 func (r *runner) all() (all *whole, cut int, err error) {
-	windows := r.world.Workload.Windows
+	windows := r.scenario.Taken.Windows
 	_, _, first, err := windows.At(r.part, 0, 0)
 	if err != nil {
 		return nil, 0, err
 	}
 	warm := windows.Warm()
 	all = &whole{jobs: windows.Jobs(r.part), warm: warm, first: first - warm}
-	all.Foresight, _ = r.world.Source.Windows.(sched.Foresight)
+	all.Foresight, _ = r.scenario.Source.Windows.(sched.Foresight)
 	return all, (len(all.jobs) - warm) / 20, nil
 }
 
@@ -62,9 +62,9 @@ func (r *runner) wholly(ctx context.Context, p *policy) (sum metrics.Summary, er
 	if err != nil {
 		return sum, err
 	}
-	src := *r.world.Source
+	src := *r.scenario.Source
 	src.Windows = all
-	e, err := r.world.open(r.world.judged(), &src, r.part)
+	e, err := r.scenario.open(r.scenario.judged(), &src, r.part)
 	if err != nil {
 		return sum, err
 	}

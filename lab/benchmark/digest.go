@@ -18,8 +18,8 @@ import (
 )
 
 // Digest returns the hash of the task: of its development episodes, jobs included, and of what its score counts. cfg is
-// its configuration and w the world of it.
-func (t *Task) Digest(w *arena.World, cfg *config.Config) (string, error) {
+// its configuration and w the scenario of it.
+func (t *Task) Digest(w *arena.Scenario, cfg *config.Config) (string, error) {
 	episodes, err := w.TestSHA(cfg)
 	if err != nil {
 		return "", err
@@ -31,7 +31,7 @@ func (t *Task) Digest(w *arena.World, cfg *config.Config) (string, error) {
 }
 
 // check returns an error if this program's task is not that of the version.
-func (t *Task) check(w *arena.World, cfg *config.Config) error {
+func (t *Task) check(w *arena.Scenario, cfg *config.Config) error {
 	got, err := t.Digest(w, cfg)
 	if err == nil && got != t.Hash {
 		err = fmt.Errorf(

@@ -141,7 +141,7 @@ func TestKwargsMakeTheTasksEnvironment(t *testing.T) {
 			t.Errorf("%s: %v", task.Name, err)
 			continue
 		}
-		w, err := arena.NewWorld(&cfg)
+		w, err := arena.NewScenario(&cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func (t *Task) newBound(ctx context.Context) (bound, error) {
 	if err != nil {
 		return bound{}, err
 	}
-	w, err := arena.NewWorldContext(ctx, &cfg)
+	w, err := arena.NewScenarioContext(ctx, &cfg)
 	if err != nil {
 		return bound{}, err
 	}
@@ -65,9 +65,9 @@ func roundDown(x float64) float64 {
 	return y
 }
 
-// leastOf returns for each of n test windows or episodes of cfg, whose world is w, a value of the metric that no policy
-// gets below if it finishes all jobs, whatever it knows. cfg is of a scheduling environment.
-func leastOf(ctx context.Context, cfg *config.Config, w *arena.World, n int) (all []float64, err error) {
+// leastOf returns for each of n test windows or episodes of cfg, whose scenario is w, a value of the metric that no
+// policy gets below if it finishes all jobs, whatever it knows. cfg is of a scheduling environment.
+func leastOf(ctx context.Context, cfg *config.Config, w *arena.Scenario, n int) (all []float64, err error) {
 	if cfg.Simulated() {
 		return simulated(ctx, cfg, w, n)
 	}
@@ -100,7 +100,7 @@ func leastOf(ctx context.Context, cfg *config.Config, w *arena.World, n int) (al
 
 // simulated is leastOf on the cluster simulator. A heuristic plays each window, so that its jobs are seen as policies
 // get them.
-func simulated(ctx context.Context, cfg *config.Config, w *arena.World, n int) ([]float64, error) {
+func simulated(ctx context.Context, cfg *config.Config, w *arena.Scenario, n int) ([]float64, error) {
 	fifo, err := cfg.Rival("fifo+skip")
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func leastDelay(jobs []job) float64 {
 // judged on it.
 func testEpisode(cfg *config.Config, i int) env.Episode {
 	if cfg.Simulated() {
-		return (*arena.World)(nil).Episode(cfg, i)
+		return (*arena.Scenario)(nil).Episode(cfg, i)
 	}
 	return env.Episode{Seed: env.EpisodeSeed(rng.At(cfg.Eval.Seed, rng.Hash("test episodes")), i), Window: -1}
 }

@@ -367,7 +367,7 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		return nil, err
 	}
 	res := &TaskResult{Task: t.Name, Hash: t.Hash}
-	var world *arena.World
+	var scenario *arena.Scenario
 	for i := range runs {
 		p, err := g.readPart(t, i)
 		if err != nil {
@@ -382,12 +382,12 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 				p.Policy, c.rule)
 		}
 		if p == nil {
-			if world == nil {
-				if world, err = g.world(ctx, t, &cfg); err != nil {
+			if scenario == nil {
+				if scenario, err = g.scenario(ctx, t, &cfg); err != nil {
 					return nil, err
 				}
 			}
-			if p, err = g.play(ctx, t, &cfg, world, c, i, len(runs)); err != nil {
+			if p, err = g.play(ctx, t, &cfg, scenario, c, i, len(runs)); err != nil {
 				return nil, err
 			}
 			p.Seal = g.seal(t, i, p)
@@ -471,10 +471,10 @@ func contenders(t *Task, from []string, hash func(name string) (fingerprint, err
 	return all, nil
 }
 
-// world returns the world of the windows to be played, after the development windows were found to be those of the
-// version. It sets the seeds of cfg.
-func (g *playing) world(ctx context.Context, t *Task, cfg *config.Config) (*arena.World, error) {
-	w, err := arena.NewWorldContext(ctx, cfg)
+// scenario returns the scenario of the windows to be played, after the development windows were found to be those of
+// the version. It sets the seeds of cfg.
+func (g *playing) scenario(ctx context.Context, t *Task, cfg *config.Config) (*arena.Scenario, error) {
+	w, err := arena.NewScenarioContext(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -486,13 +486,13 @@ func (g *playing) world(ctx context.Context, t *Task, cfg *config.Config) (*aren
 		return w, err
 	}
 	g.opt.Secret.seal(cfg, t.Name)
-	return arena.NewWorldContext(ctx, cfg)
+	return arena.NewScenarioContext(ctx, cfg)
 }
 
 // play plays one run of a task.
-func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *arena.World, c *contender, i,
+func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *arena.Scenario, c *contender, i,
 	of int) (*part, error) {
-	opt := arena.EvalOptions{World: w, Workers: g.opt.Workers}
+	opt := arena.EvalOptions{Scenario: w, Workers: g.opt.Workers}
 	switch g.policy.Kind {
 	case KindCheckpoint:
 		opt.Checkpoints = []string{c.from}

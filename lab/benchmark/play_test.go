@@ -260,7 +260,7 @@ func TestEnvironmentsKeepTheContract(t *testing.T) {
 		seen[cfg.Env.ID] = true
 		t.Run(task.Name, func(t *testing.T) {
 			open := func() (env.Env, error) { return nil, nil }
-			w, err := arena.NewWorld(&cfg)
+			w, err := arena.NewScenario(&cfg)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,7 +38,7 @@ func TestTasksAreThoseOfTheVersion(t *testing.T) {
 			continue
 		}
 		seen[cfg.Env.ID] = true
-		w, err := arena.NewWorld(&cfg)
+		w, err := arena.NewScenario(&cfg)
 		if err != nil {
 			t.Errorf("%s: %v", task.Name, err)
 			continue

@@ -410,7 +410,7 @@ func TestNetworksOfPresetsTakeForecasts(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				w, err := envs.LoadWorld(t.Context(), d, c.Env.Settings, c.Cluster, c.Trace)
+				w, err := envs.LoadWorkload(t.Context(), d, c.Env.Settings, c.Cluster, c.Trace)
 				if err != nil {
 					t.Fatal(err)
 				}

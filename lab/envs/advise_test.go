@@ -115,7 +115,7 @@ func TestAdviceIsThePlayOfThePolicy(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, err := r.world(t.Context(), args)
+			w, err := r.workload(t.Context(), args)
 			if err != nil {
 				t.Fatal(err)
 			}

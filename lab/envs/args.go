@@ -136,7 +136,7 @@ func (a *Args) part() traces.Part { return traces.Part(slices.Index(SplitNames[:
 
 // SHA returns a hash of everything that decides the episodes over w: the settings, the cluster, the part and the jobs,
 // but not the names of files.
-func (a *Args) SHA(w *World) (string, error) {
+func (a *Args) SHA(w *Workload) (string, error) {
 	if a.d.older != nil {
 		a = &Args{Settings: a.d.older(a.Settings), Split: a.Split, d: Find(queuerank.ID)}
 	}

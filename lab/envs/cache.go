@@ -22,10 +22,10 @@ const (
 	fileLoading = 3       // each byte of a file, for readers that hold all of it
 )
 
-// worldCache keeps the most recently used worlds and loads each once for all concurrent requests. What it keeps is
-// reserved in the budget: worlds in use stay, and unused ones are dropped when they are more than limit bytes, or when
-// the budget needs theirs.
-type worldCache struct {
+// workloadCache keeps the most recently used workloads and loads each once for all concurrent requests. What it keeps
+// is reserved in the budget: workloads in use stay, and unused ones are dropped when they are more than limit bytes, or
+// when the budget needs theirs.
+type workloadCache struct {
 	limit  int64
 	loads  chan struct{}
 	budget *budget.Budget // nil = no limit
@@ -37,22 +37,22 @@ type worldCache struct {
 
 type worldEntry struct {
 	ready chan struct{} // closed when w or err is there
-	w     *World
+	w     *Workload
 	err   error
 	room  *budget.Account // what is reserved for w
 	users int             // who has not left yet
 	used  int             // clock of the last use
 }
 
-func newWorldCache(limit int64) *worldCache {
-	return &worldCache{limit: limit, loads: make(chan struct{}, loadsAtOnce), entries: map[string]*worldEntry{}}
+func newWorkloadCache(limit int64) *workloadCache {
+	return &workloadCache{limit: limit, loads: make(chan struct{}, loadsAtOnce), entries: map[string]*worldEntry{}}
 }
 
-// use returns the world called key, and loads it if it is not in the cache. Its memory is reserved until leave has been
-// called as often as use, and then until its place is needed. load reserves what it is about to take in room. Failures
-// are not cached.
-func (c *worldCache) use(ctx context.Context, key string,
-	load func(ctx context.Context, room *budget.Account) (*World, error)) (w *World, leave func(), err error) {
+// use returns the workload called key, and loads it if it is not in the cache. Its memory is reserved until leave has
+// been called as often as use, and then until its place is needed. load reserves what it is about to take in room.
+// Failures are not cached.
+func (c *workloadCache) use(ctx context.Context, key string,
+	load func(ctx context.Context, room *budget.Account) (*Workload, error)) (w *Workload, leave func(), err error) {
 	for {
 		c.mu.Lock()
 		e, there := c.entries[key]
@@ -87,10 +87,10 @@ func (c *worldCache) use(ctx context.Context, key string,
 	}
 }
 
-// load loads the world of e.
-func (c *worldCache) load(ctx context.Context, key string, e *worldEntry,
-	load func(context.Context, *budget.Account) (*World, error)) (err error) {
-	var w *World
+// load loads the workload of e.
+func (c *workloadCache) load(ctx context.Context, key string, e *worldEntry,
+	load func(context.Context, *budget.Account) (*Workload, error)) (err error) {
+	var w *Workload
 	err = errors.New("the workload could not be made") // in case load panics
 	defer func() {
 		c.mu.Lock()
@@ -125,16 +125,16 @@ func reserve(room *budget.Account, n int64) error {
 }
 
 // leave notes that one user of e has gone.
-func (c *worldCache) leave(e *worldEntry) {
+func (c *workloadCache) leave(e *worldEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.users--
 	c.evict(e, c.limit)
 }
 
-// evict drops the least recently used of the unused worlds, fresh excepted, until the cached ones have at most
-// limit bytes. Worlds that are still loading do not count.
-func (c *worldCache) evict(fresh *worldEntry, limit int64) {
+// evict drops the least recently used of the unused workloads, fresh excepted, until the cached ones have at most
+// limit bytes. Workloads that are still loading do not count.
+func (c *workloadCache) evict(fresh *worldEntry, limit int64) {
 	total := int64(0)
 	var keys []string
 	for k, e := range c.entries {
@@ -158,8 +158,8 @@ func (c *worldCache) evict(fresh *worldEntry, limit int64) {
 	}
 }
 
-// free drops unused worlds until it has freed the given number of bytes or none are left. The budget calls it.
-func (c *worldCache) free(bytes int64) {
+// free drops unused workloads until it has freed the given number of bytes or none are left. The budget calls it.
+func (c *workloadCache) free(bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	total := int64(0)

@@ -16,14 +16,14 @@ import (
 	"clustergym/internal/raced"
 )
 
-// ofSize returns a loader of a world of so many bytes.
-func ofSize(bytes int64) func(context.Context, *budget.Account) (*World, error) {
-	return func(context.Context, *budget.Account) (*World, error) { return &World{bytes: bytes}, nil }
+// ofSize returns a loader of a workload of so many bytes.
+func ofSize(bytes int64) func(context.Context, *budget.Account) (*Workload, error) {
+	return func(context.Context, *budget.Account) (*Workload, error) { return &Workload{bytes: bytes}, nil }
 }
 
 func TestWorkloadsInUseStayAndOthersMakeRoom(t *testing.T) {
 	b := budget.New(100)
-	c := newWorldCache(1 << 30)
+	c := newWorkloadCache(1 << 30)
 	c.budget = b
 	b.Reclaim(c.free)
 	use := func(key string, bytes int64) (func(), error) {

@@ -26,7 +26,7 @@ type settings[C any] struct {
 	placement func(c *C) string
 	memory    func(c *C, x Extent) float64
 	sha       func(c *C, a *Args, spec cluster.Spec) (string, error)
-	record    func(w *World, ctx context.Context, c *C, t, shown workload.TraceConfig) error
+	record    func(w *Workload, ctx context.Context, c *C, t, shown workload.TraceConfig) error
 	older     func(c C) queuerank.Config
 }
 
@@ -69,7 +69,7 @@ func describe[C any, P interface {
 		}
 	}
 	if by.record != nil {
-		d.record = func(ctx context.Context, w *World, s Settings, t, shown workload.TraceConfig) error {
+		d.record = func(ctx context.Context, w *Workload, s Settings, t, shown workload.TraceConfig) error {
 			return by.record(w, ctx, own(s), t, shown)
 		}
 	}

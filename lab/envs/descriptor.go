@@ -73,7 +73,7 @@ type Descriptor struct {
 	memory func(s Settings, x Extent) float64
 	// record loads the task graphs or jobs of a file into w, for environments over these. t has the paths of files, shown
 	// their names in messages.
-	record func(ctx context.Context, w *World, s Settings, t, shown workload.TraceConfig) error
+	record func(ctx context.Context, w *Workload, s Settings, t, shown workload.TraceConfig) error
 	// sha returns the text of everything but the jobs that decides episodes, if its form is not the usual one.
 	sha func(a *Args, spec cluster.Spec) (string, error)
 	// older returns the settings of QueueRank-v1 that play the same episodes, which had no id of their own once. Scenario

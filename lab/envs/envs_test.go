@@ -401,7 +401,7 @@ func TestTheScenarioHashIsOfWhatDecidesEpisodes(t *testing.T) {
 	}
 	byHand := *args
 	byHand.Preset = ""
-	w := &World{Source: &Source{}}
+	w := &Workload{Source: &Source{}}
 	a, err := args.SHA(w)
 	if err != nil {
 		t.Fatal(err)
@@ -474,23 +474,23 @@ func TestEnvironmentsOfOneScenarioShareItsWorkload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := r.world(t.Context(), args)
+	a, err := r.workload(t.Context(), args)
 	if err != nil {
 		t.Fatal(err)
 	}
 	own := args.Settings.(*jobselect.Config)
 	own.Reward, own.Visible, args.Split = "wait", 8, "test"
-	if b, err := r.world(t.Context(), args); err != nil || a != b {
+	if b, err := r.workload(t.Context(), args); err != nil || a != b {
 		t.Errorf("what does not concern the workload makes another (%v)", err)
 	}
 	own.Window = 13
-	if b, err := r.world(t.Context(), args); err != nil || a == b {
+	if b, err := r.workload(t.Context(), args); err != nil || a == b {
 		t.Errorf("other windows, the same workload (%v)", err)
 	}
 }
 
-// world returns a world and ends its use.
-func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
+// workload returns a workload and ends its use.
+func (r *Registry) workload(ctx context.Context, args *Args) (*Workload, error) {
 	w, leave, err := r.borrow(ctx, args)
 	if err == nil {
 		leave()
@@ -498,10 +498,11 @@ func (r *Registry) world(ctx context.Context, args *Args) (*World, error) {
 	return w, err
 }
 
-// getWorld returns a world of c and ends its use.
-func getWorld(ctx context.Context, c *worldCache, key string, load func(context.Context) (*World, error)) (*World,
+// getWorkload returns a workload of c and ends its use.
+func getWorkload(ctx context.Context, c *workloadCache, key string,
+	load func(context.Context) (*Workload, error)) (*Workload,
 	error) {
-	w, leave, err := c.use(ctx, key, func(ctx context.Context, _ *budget.Account) (*World, error) { return load(ctx) })
+	w, leave, err := c.use(ctx, key, func(ctx context.Context, _ *budget.Account) (*Workload, error) { return load(ctx) })
 	if err == nil {
 		leave()
 	}
@@ -509,13 +510,13 @@ func getWorld(ctx context.Context, c *worldCache, key string, load func(context.
 }
 
 func TestWorkloadsAreMadeOnceAndDroppedByLastUse(t *testing.T) {
-	c := newWorldCache(250)
+	c := newWorkloadCache(250)
 	var made atomic.Int32
-	get := func(key string) *World {
-		w, err := getWorld(context.Background(), c, key, func(context.Context) (*World, error) {
+	get := func(key string) *Workload {
+		w, err := getWorkload(context.Background(), c, key, func(context.Context) (*Workload, error) {
 			made.Add(1)
 			time.Sleep(5 * time.Millisecond)
-			return &World{bytes: 100}, nil
+			return &Workload{bytes: 100}, nil
 		})
 		if err != nil {
 			t.Error(err)
@@ -523,27 +524,27 @@ func TestWorkloadsAreMadeOnceAndDroppedByLastUse(t *testing.T) {
 		return w
 	}
 	var wg sync.WaitGroup
-	worlds := make([]*World, 16)
-	for i := range worlds {
-		wg.Go(func() { worlds[i] = get("a") })
+	workloads := make([]*Workload, 16)
+	for i := range workloads {
+		wg.Go(func() { workloads[i] = get("a") })
 	}
 	wg.Wait()
-	if made.Load() != 1 || len(slices.Compact(worlds)) != 1 {
-		t.Fatalf("16 at once made %d worlds", made.Load())
+	if made.Load() != 1 || len(slices.Compact(workloads)) != 1 {
+		t.Fatalf("16 at once made %d workloads", made.Load())
 	}
 	b := get("b")
-	if get("a") != worlds[0] {
+	if get("a") != workloads[0] {
 		t.Error("a is gone, though there is room")
 	}
 	get("c") // now b is the one not used for longest
-	if get("a") != worlds[0] || get("b") == b || made.Load() != 4 {
+	if get("a") != workloads[0] || get("b") == b || made.Load() != 4 {
 		t.Errorf("%d made, want a kept and b made anew", made.Load())
 	}
 	// One that is larger than all the room is kept until the next one comes.
-	huge := newWorldCache(0)
+	huge := newWorkloadCache(0)
 	for range 2 {
-		if _, err := getWorld(context.Background(), huge, "x",
-			func(context.Context) (*World, error) { return &World{bytes: 1}, nil }); err != nil {
+		if _, err := getWorkload(context.Background(), huge, "x",
+			func(context.Context) (*Workload, error) { return &Workload{bytes: 1}, nil }); err != nil {
 			t.Error(err)
 		}
 	}
@@ -553,11 +554,11 @@ func TestWorkloadsAreMadeOnceAndDroppedByLastUse(t *testing.T) {
 }
 
 func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
-	c := newWorldCache(1000)
+	c := newWorkloadCache(1000)
 	boom := errors.New("boom")
 	for range 2 {
-		if _, err := getWorld(context.Background(), c, "a",
-			func(context.Context) (*World, error) { return nil, boom }); !errors.Is(err, boom) {
+		if _, err := getWorkload(context.Background(), c, "a",
+			func(context.Context) (*Workload, error) { return nil, boom }); !errors.Is(err, boom) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -566,7 +567,7 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	begun := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, err := getWorld(ctx, c, "a", func(ctx context.Context) (*World, error) {
+		_, err := getWorkload(ctx, c, "a", func(ctx context.Context) (*Workload, error) {
 			close(begun)
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -577,8 +578,8 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	})
 	<-begun
 	wg.Go(func() {
-		w, err := getWorld(context.Background(), c, "a",
-			func(context.Context) (*World, error) { return &World{bytes: 7}, nil })
+		w, err := getWorkload(context.Background(), c, "a",
+			func(context.Context) (*Workload, error) { return &Workload{bytes: 7}, nil })
 		if err != nil || w.bytes != 7 {
 			t.Errorf("the second: %v, %v", w, err)
 		}

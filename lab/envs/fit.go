@@ -38,7 +38,7 @@ type Choice struct {
 // have none, and jobs without the model that the environment needs get one of its mix, which a Choice of trace.mix
 // names. Faults are *fault.Mistakes.
 func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t workload.TraceConfig,
-	given func(key string) bool) (Settings, *World, []Choice, error) {
+	given func(key string) bool) (Settings, *Workload, []Choice, error) {
 	spec, err := workload.ClusterSpec(clusterName)
 	if err != nil {
 		return nil, nil, nil, err
@@ -94,7 +94,7 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 			return nil, nil, nil, err
 		}
 	}
-	w := &World{Source: &Source{Cluster: spec}, GPUs: gpus}
+	w := &Workload{Source: &Source{Cluster: spec}, GPUs: gpus}
 	if !z.Enough && z.Jobs > 0 && !keep.Window && !keep.Warm {
 		return nil, nil, nil, tooFew(z.Jobs, info.File, has[warmKey])
 	}
@@ -126,7 +126,7 @@ func chosenSizes(keep *sched.Kept, window, warm int) (keys []string, values []an
 }
 
 // gives says how many windows so many jobs give.
-func (w *World) gives(jobs int) string {
+func (w *Workload) gives(jobs int) string {
 	return fmt.Sprintf("%s jobs give %s and %s", workload.Thousands(jobs),
 		plain.Count(w.Count(traces.Validation), "validation window", "validation windows"),
 		plain.Count(w.Count(traces.Test), "test window", "test windows"))

@@ -15,7 +15,7 @@ import (
 	"clustergym/internal/testseed"
 )
 
-// forecastKwargs are arguments of a small world of the environment id.
+// forecastKwargs are arguments of a small workload of the environment id.
 func forecastKwargs(id, estimates, forecast string) wire.Map {
 	m := wire.Map{
 		{Key: "window", Value: int64(24)}, {Key: "estimates", Value: estimates}, {Key: "forecast", Value: forecast},
@@ -156,7 +156,7 @@ func TestForecastsOnlyAddToObservations(t *testing.T) {
 						}
 						into := on
 						if causal {
-							into = auto // another environment of the same world
+							into = auto // another environment of the same workload
 						}
 						if err := into.(env.Snapshotter).RestoreSnapshot(snap, back); err != nil {
 							t.Fatal(err)

@@ -68,7 +68,7 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 	seed := testseed.Or(31)
 	spec := cluster.Spec{Name: "small", Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}}
 	type opener func(jobs []traces.Job, estimates string) (sched.Arena, sched.Windows)
-	worlds := map[string]opener{
+	workloads := map[string]opener{
 		jobselect.ID: func(jobs []traces.Job, estimates string) (sched.Arena, sched.Windows) {
 			cfg := jobselect.DefaultConfig()
 			cfg.Window, cfg.Warm, cfg.Visible, cfg.MaxGPUs, cfg.Load, cfg.Estimates = 40, 20, 6, 4, 0,
@@ -97,7 +97,7 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 			return e, w
 		},
 	}
-	for id, open := range worlds {
+	for id, open := range workloads {
 		t.Run(id, func(t *testing.T) {
 			told := 0
 			for k := range uint64(4) {
@@ -147,7 +147,7 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 						same := i < len(got) && slices.Equal(got[i].obs,
 							want[i].obs) && slices.Equal(got[i].mask, want[i].mask) && got[i].now == want[i].now
 						if hidden && !same {
-							t.Fatalf("drawn world %d, %s: at %v, before %v, the agent sees how long jobs will run", k, estimates,
+							t.Fatalf("drawn workload %d, %s: at %v, before %v, the agent sees how long jobs will run", k, estimates,
 								want[i].now, cut)
 						} else if !same {
 							told++

@@ -252,7 +252,7 @@ var planning = []*Descriptor{
 		},
 		page:   dagplace.Page,
 		memory: dagPlaceBytes,
-		record: (*World).loadGraphs,
+		record: (*Workload).loadGraphs,
 	}),
 	describe(Descriptor{
 		ID: workerplace.ID, Preset: "workerplace-maml",
@@ -270,7 +270,7 @@ var planning = []*Descriptor{
 		},
 		page:   workerplace.Page,
 		memory: workerPlaceBytes,
-		record: (*World).loadWorkers,
+		record: (*Workload).loadWorkers,
 	}),
 }
 

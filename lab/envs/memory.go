@@ -20,7 +20,7 @@ type Extent struct {
 }
 
 // Extent returns the sizes of w.
-func (w *World) Extent() Extent {
+func (w *Workload) Extent() Extent {
 	var x Extent
 	c := &w.Source.Cluster
 	x.GPUs, x.Nodes = sizeOf(c)

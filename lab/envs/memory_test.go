@@ -181,7 +181,7 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, err := r.world(t.Context(), args)
+			w, err := r.workload(t.Context(), args)
 			if err != nil {
 				t.Fatal(err)
 			}

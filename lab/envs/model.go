@@ -14,7 +14,7 @@ import (
 )
 
 // loadModel reads the model of estimates gbdt:FILE.
-func (w *World) loadModel(ctx context.Context, cut sched.Taken, at *namedFile) (err error) {
+func (w *Workload) loadModel(ctx context.Context, cut sched.Taken, at *namedFile) (err error) {
 	name := cut.Estimates.File
 	if name == "" {
 		return nil
@@ -29,11 +29,11 @@ func (w *World) loadModel(ctx context.Context, cut sched.Taken, at *namedFile) (
 }
 
 // unseen returns a mistake if the model knows jobs on which policies are compared or checkpoints chosen.
-func (w *World) unseen() error {
+func (w *Workload) unseen() error {
 	if w.Model == nil {
 		return nil
 	}
-	all := w.Workload.Windows
+	all := w.Taken.Windows
 	for _, part := range []traces.Part{traces.Validation, traces.Test} {
 		n, _ := w.Model.Known(all.Jobs(part))
 		if n == 0 {
@@ -48,14 +48,14 @@ func (w *World) unseen() error {
 }
 
 // withModel returns a hash of the jobs' and of the model.
-func (w *World) withModel(jobs [sha256.Size]byte) [sha256.Size]byte {
+func (w *Workload) withModel(jobs [sha256.Size]byte) [sha256.Size]byte {
 	if w.Model == nil {
 		return jobs
 	}
 	return sha256.Sum256(append(jobs[:], w.Model.SHA256...))
 }
 
-// unnamed returns the text of settings without the name of a model, whose contents count (World.Jobs).
+// unnamed returns the text of settings without the name of a model, whose contents count (Workload.Jobs).
 func unnamed(text string, d *Descriptor, s Settings) string {
 	if !d.Simulated() {
 		return text

@@ -104,10 +104,10 @@ func (c *RegistryConfig) Validate() error {
 // Registry makes environments by id for untrusted clients: it bounds the files they can name and the resources they can
 // use. Environments of one workload share it. Safe for concurrent use.
 type Registry struct {
-	cfg    RegistryConfig
-	root   *traces.Files // opens what is below TraceRoot, nil = none
-	worlds *worldCache
-	budget *budget.Budget // nil = no limit
+	cfg       RegistryConfig
+	root      *traces.Files // opens what is below TraceRoot, nil = none
+	workloads *workloadCache
+	budget    *budget.Budget // nil = no limit
 }
 
 // NewRegistry returns a registry without cached workloads.
@@ -119,13 +119,13 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Registry{cfg: cfg, root: root, worlds: newWorldCache(cfg.CacheBytes)}, nil
+	return &Registry{cfg: cfg, root: root, workloads: newWorkloadCache(cfg.CacheBytes)}, nil
 }
 
 // UseBudget makes r reserve the memory of environments and of workloads in b. It is called before anything is made.
 func (r *Registry) UseBudget(b *budget.Budget) {
-	r.budget, r.worlds.budget = b, b
-	b.Reclaim(r.worlds.free)
+	r.budget, r.workloads.budget = b, b
+	b.Reclaim(r.workloads.free)
 }
 
 // Made is a set of equal, independent environments. They belong to the caller.
@@ -183,7 +183,7 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 }
 
 // fill makes n environments. Their memory is reserved first.
-func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *World, n int, advice *Advice) error {
+func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *Workload, n int, advice *Advice) error {
 	if err := w.has(args.part()); err != nil {
 		return badKwargs(err)
 	}
@@ -264,14 +264,14 @@ func (d *Descriptor) served(e env.Env, args *Args, k *desk) env.Env {
 }
 
 // meta describes the source of the episodes for people.
-func (w *World) meta(args *Args) map[string]any {
+func (w *Workload) meta(args *Args) map[string]any {
 	windows := map[string]any{}
 	for part, name := range SplitNames {
 		windows[name] = w.Count(traces.Part(part))
 	}
 	m := map[string]any{"split": args.Split, "workload": w.Info.String(), "split_windows": windows}
-	if w.Workload != nil {
-		m["cluster"], m["gpus"], m["left_out"] = args.Cluster, w.GPUs, w.Workload.Left.Jobs()
+	if w.Taken != nil {
+		m["cluster"], m["gpus"], m["left_out"] = args.Cluster, w.GPUs, w.Taken.Left.Jobs()
 	}
 	return m
 }

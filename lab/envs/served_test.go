@@ -126,7 +126,7 @@ func TestServedRulesAndMetricsAreThoseOfEvaluations(t *testing.T) {
 // freshEnv returns the plain environment of args over its test part.
 func freshEnv(t *testing.T, args *Args) *sched.Env {
 	t.Helper()
-	w, err := registry(t, nil).world(t.Context(), args)
+	w, err := registry(t, nil).workload(t.Context(), args)
 	if err != nil {
 		t.Fatal(err)
 	}

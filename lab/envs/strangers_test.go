@@ -269,7 +269,7 @@ func TestALoadThatNobodyWaitsForEnds(t *testing.T) {
 		}
 		cancel()
 	}
-	if n := len(r.worlds.loads); n != 0 {
+	if n := len(r.workloads.loads); n != 0 {
 		t.Errorf("%d slots are taken after all loads ended", n)
 	}
 }

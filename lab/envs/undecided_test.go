@@ -131,7 +131,7 @@ func TestAResetSaysThatNoWindowHasADecision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := registry(t, nil).world(t.Context(), args)
+	w, err := registry(t, nil).workload(t.Context(), args)
 	if err != nil {
 		t.Fatal(err)
 	}

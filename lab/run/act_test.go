@@ -61,11 +61,11 @@ func TestActorsAnswerAsTheEvaluationDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world, err := arena.NewWorld(&cfg)
+	scenario, err := arena.NewScenario(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := world.NewEnv(traces.Test, 1)
+	e, err := scenario.NewEnv(traces.Test, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

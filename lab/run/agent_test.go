@@ -22,12 +22,12 @@ func TestTheQuickStartHasTheWeightsOfItsWrittenOutKernels(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.Agent, cfg.Trace.Synth.Jobs = agent, 6000
-		world, err := arena.NewWorld(&cfg)
+		scenario, err := arena.NewScenario(&cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		weights := func(cfg config.Config) (shapes string, values []float32) {
-			e, err := world.NewEnv(traces.Training, cfg.Gamma())
+			e, err := scenario.NewEnv(traces.Training, cfg.Gamma())
 			if err != nil {
 				t.Fatal(err)
 			}

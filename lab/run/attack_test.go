@@ -164,7 +164,7 @@ func TestATaskReadsNoFileOfTheWorker(t *testing.T) {
 		"has not brought the one with number 0")
 }
 
-// Whatever key of whatever environment holds a path: a world is loaded without it, or refused.
+// Whatever key of whatever environment holds a path: a scenario is loaded without it, or refused.
 func TestNoKeyOfAConfigurationOpensAFileOfTheWorker(t *testing.T) {
 	if raced.On {
 		t.Skip("one request at a time; the race detector sees workers in TestGamesOnWorkersGiveTheSameDocument; make unit runs this test")
@@ -184,7 +184,7 @@ func TestNoKeyOfAConfigurationOpensAFileOfTheWorker(t *testing.T) {
 					continue
 				}
 				tried++
-				_, err := arena.NewWorldOf(t.Context(), &c, job(t, TrainKind, nil, nil), nil)
+				_, err := arena.NewScenarioOf(t.Context(), &c, job(t, TrainKind, nil, nil), nil)
 				if err != nil && (strings.Contains(err.Error(), "s3cret") ||
 					!strings.Contains(err.Error(), "has not brought it") && !strings.Contains(err.Error(), "brought")) {
 					t.Errorf("%s, %s=%s: got %v", id, key, value, err)

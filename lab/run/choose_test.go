@@ -25,7 +25,7 @@ func TestCheckpointsAreChosenByTheReportsMean(t *testing.T) {
 		v.Windows != cfg.Eval.Validation {
 		t.Errorf("the validation is %+v", v)
 	}
-	w, err := arena.NewWorld(&cfg)
+	w, err := arena.NewScenario(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -347,13 +347,13 @@ func TestWindowsWithoutAnOfferAreTheSameForEveryPolicy(t *testing.T) {
 	trainTo(t, cfg, t.TempDir(), TrainOptions{}) // most windows to train on have an offer; others are drawn again
 
 	cfg.Trace.Mix = ""
-	_, err = arena.NewWorld(&cfg)
+	_, err = arena.NewScenario(&cfg)
 	refused(t, "jobs without models", err, "job ", " wants 6 GPUs and has no profile of its model; DelayOffer-v1 needs ",
 		"trace.mix", "dally")
 	if err := cfg.Set("env.comm=tree"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := arena.NewWorld(&cfg); err != nil {
+	if _, err := arena.NewScenario(&cfg); err != nil {
 		t.Errorf("comm tree needs no models: %v", err)
 	}
 }

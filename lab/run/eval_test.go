@@ -95,13 +95,13 @@ func TestHeuristicsGetTheNumbersOfADirectSimulation(t *testing.T) {
 	cfg := tinyRun("ppo")
 	cfg.Eval.Policies, cfg.Eval.Windows, jobSelect(&cfg).Load = []string{"fifo+strict", "sjf+skip", "srtf", "las"}, 8, 6
 	report, _ := evaluate(t, cfg, arena.EvalOptions{})
-	world, err := arena.NewWorld(&cfg)
+	scenario, err := arena.NewScenario(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	distinct := map[float64]bool{}
 	for i, w := range report.Windows {
-		warm, counted, first, err := world.Workload.Windows.At(traces.Test, 0, i)
+		warm, counted, first, err := scenario.Taken.Windows.At(traces.Test, 0, i)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestHeuristicsGetTheNumbersOfADirectSimulation(t *testing.T) {
 		}
 		for _, p := range report.Policies {
 			order, admission, _ := strings.Cut(p.Name, "+")
-			m := simulateWindow(t, world.Cluster(), warm, counted, jobSelect(&cfg).Load, order, admission,
+			m := simulateWindow(t, scenario.Cluster(), warm, counted, jobSelect(&cfg).Load, order, admission,
 				jobSelect(&cfg).Placement, jobSelect(&cfg).Comm)
 			distinct[m.JCT.Mean] = true
 			for name, c := range map[string][2]float64{

@@ -19,7 +19,7 @@ import (
 // specOf returns the specification of the environment of cfg.
 func specOf(t *testing.T, cfg *config.Config) env.Spec {
 	t.Helper()
-	w, err := arena.NewWorld(cfg)
+	w, err := arena.NewScenario(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestEstimatesOfMemoryAreNearWhatIsAllocated(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w, err := arena.NewWorld(&cfg)
+		w, err := arena.NewScenario(&cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

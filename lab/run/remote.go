@@ -191,11 +191,11 @@ func TrainHandler() workqueue.Handler {
 	return h.do
 }
 
-// trainHandler trains. It keeps the last world, which the seeds of a run and most trials of a sweep have in common.
+// trainHandler trains. It keeps the last scenario, which the seeds of a run and most trials of a sweep have in common.
 type trainHandler struct {
-	mu    sync.Mutex
-	key   string
-	world *arena.World
+	mu       sync.Mutex
+	key      string
+	scenario *arena.Scenario
 }
 
 func (h *trainHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.Outcome, err error) {
@@ -213,7 +213,7 @@ func (h *trainHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.
 	if err := cfg.Validate(); err != nil { // the coordinator has checked its own
 		return out, &fault.Mistake{Err: err}
 	}
-	world, err := h.worldOf(ctx, j, &in, &cfg)
+	scenario, err := h.scenarioOf(ctx, j, &in, &cfg)
 	if err != nil {
 		return out, err
 	}
@@ -234,7 +234,8 @@ func (h *trainHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.
 	}
 	_, err = os.Stat(filepath.Join(dir, rundir.ConfigFile))
 	opt := TrainOptions{
-		RunDir: dir, Resume: err == nil, Workers: j.Workers, World: world, Tags: in.Tags, NoEval: in.NoEval, Until: in.Until,
+		RunDir: dir, Resume: err == nil, Workers: j.Workers, Scenario: scenario, Tags: in.Tags, NoEval: in.NoEval,
+		Until: in.Until,
 		Saved: j.Save,
 		Tick:  func(p train.Progress) { j.Progress(p.Step, p.Steps) },
 	}
@@ -262,9 +263,9 @@ func (h *trainHandler) do(ctx context.Context, j *workqueue.Job) (out workqueue.
 	return out, err
 }
 
-// worldOf returns the world of cfg, with the files that the job brought.
-func (h *trainHandler) worldOf(ctx context.Context, j *workqueue.Job, in *trainTask,
-	cfg *config.Config) (*arena.World, error) {
+// scenarioOf returns the scenario of cfg, with the files that the job brought.
+func (h *trainHandler) scenarioOf(ctx context.Context, j *workqueue.Job, in *trainTask,
+	cfg *config.Config) (*arena.Scenario, error) {
 	needs := map[string]string{}
 	for key := range in.Files {
 		needs[key] = j.Task.Needs[key]
@@ -275,12 +276,12 @@ func (h *trainHandler) worldOf(ctx context.Context, j *workqueue.Job, in *trainT
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.world != nil && h.key == string(key) {
-		return h.world, nil
+	if h.scenario != nil && h.key == string(key) {
+		return h.scenario, nil
 	}
-	w, err := arena.NewWorldOf(ctx, cfg, j, in.Files)
+	w, err := arena.NewScenarioOf(ctx, cfg, j, in.Files)
 	if err == nil {
-		h.key, h.world = string(key), w
+		h.key, h.scenario = string(key), w
 	}
 	return w, err
 }

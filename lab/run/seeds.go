@@ -112,8 +112,8 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		return nil, err
 	}
 	defer unlock()
-	if opt.World == nil {
-		if opt.World, err = arena.NewWorld(&cfg); err != nil {
+	if opt.Scenario == nil {
+		if opt.Scenario, err = arena.NewScenario(&cfg); err != nil {
 			return nil, err
 		}
 	}
@@ -123,11 +123,11 @@ func TrainSeeds(ctx context.Context, cfg config.Config, seeds int, opt TrainOpti
 		s.say("note      each of these runs %s", note)
 	}
 	if !opt.Resume && opt.Say != nil && cfg.Simulated() {
-		choices, err := opt.World.DescribeChoices(ctx, &cfg)
+		choices, err := opt.Scenario.DescribeChoices(ctx, &cfg)
 		if err != nil {
 			return nil, err
 		}
-		for _, line := range opt.World.LeftOut() {
+		for _, line := range opt.Scenario.LeftOut() {
 			s.say("left out: %s", line)
 		}
 		for _, line := range opt.Chosen {
@@ -174,8 +174,8 @@ func enterSeeds(cfg *config.Config, seeds int, opt *TrainOptions) (unlock func()
 		if err := rundir.Vacant(opt.RunDir); err != nil {
 			return nil, err
 		}
-		if opt.World == nil {
-			if opt.World, err = arena.NewWorld(cfg); err != nil { // an unreadable trace must not leave a folder behind
+		if opt.Scenario == nil {
+			if opt.Scenario, err = arena.NewScenario(cfg); err != nil { // an unreadable trace must not leave a folder behind
 				return nil, err
 			}
 		}

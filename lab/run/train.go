@@ -42,11 +42,11 @@ type TrainOptions struct {
 	Resume bool // continue the run in RunDir
 	// Continue lets ranks other than 0 do what rank 0 does: begin or resume. Train itself does not look for a run (Begun).
 	Continue bool
-	Workers  int          // goroutines
-	World    *arena.World // of a scheduling environment; nil = made from the configuration
-	Chosen   []string     // sentences on sizes that follow from the workload (arena.Fit), to be said
-	Tags     string       // names in TensorBoard: sb3 or cleanrl
-	NoEval   bool         // leave out the evaluation at the end
+	Workers  int             // goroutines
+	Scenario *arena.Scenario // of a scheduling environment; nil = made from the configuration
+	Chosen   []string        // sentences on sizes that follow from the workload (arena.Fit), to be said
+	Tags     string          // names in TensorBoard: sb3 or cleanrl
+	NoEval   bool            // leave out the evaluation at the end
 	// If Until is not 0, the run pauses at the first step from Until on and can be resumed: it is validated and saved
 	// there and not evaluated. Schedules still refer to Config.Train.Steps.
 	Until int64
@@ -186,8 +186,8 @@ func (t *training) train(ctx context.Context, cfg config.Config) (*TrainResult, 
 	return t.ended(ctx, err)
 }
 
-// prepare checks the configuration, and loads its world and takes its kernels into use. It returns what is to be said
-// of the choices that training windows have.
+// prepare checks the configuration, and loads its scenario and takes its kernels into use. It returns what is to be
+// said of the choices that training windows have.
 func (t *training) prepare(ctx context.Context) (choices []arena.Fact, err error) {
 	cfg, opt := t.cfg, t.opt
 	if err := cfg.Validate(); err != nil {
@@ -208,7 +208,7 @@ func (t *training) prepare(ctx context.Context) (choices []arena.Fact, err error
 	if err = config.UseKernels(cfg.Kernels); err != nil {
 		return nil, err
 	}
-	if t.arena, err = arena.New(cfg, opt.World); err != nil {
+	if t.arena, err = arena.New(cfg, opt.Scenario); err != nil {
 		return nil, err
 	}
 	if t.spec, err = t.arena.Spec(cfg); err != nil {
@@ -217,7 +217,7 @@ func (t *training) prepare(ctx context.Context) (choices []arena.Fact, err error
 	if err := config.CheckMemory(cfg, t.spec); err != nil {
 		return nil, err
 	}
-	if w, ok := t.arena.(*arena.World); ok && !opt.Resume && heard && !t.follows() {
+	if w, ok := t.arena.(*arena.Scenario); ok && !opt.Resume && heard && !t.follows() {
 		return w.DescribeChoices(ctx, cfg)
 	}
 	return nil, nil

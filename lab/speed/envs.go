@@ -32,18 +32,18 @@ func (b *bench) quickstart() (*config.Config, error) {
 	return &cfg, nil
 }
 
-// world returns the world of the preset quickstart-exact.
-func (b *bench) world() (*arena.World, error) {
+// scenario returns the scenario of the preset quickstart-exact.
+func (b *bench) scenario() (*arena.Scenario, error) {
 	cfg, err := b.quickstart()
 	if err != nil {
 		return nil, err
 	}
-	return arena.NewWorld(cfg)
+	return arena.NewScenario(cfg)
 }
 
 // encoders measures encoding alone: the images of JobSelect-v1 in the middle of an episode.
 func (b *bench) encoders(ctx context.Context) error {
-	w, err := b.world()
+	w, err := b.scenario()
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func legal(r *rand.Rand, mask []bool) int32 {
 
 // envs measures environment steps with random legal actions, including observations and resets.
 func (b *bench) envs(ctx context.Context) error {
-	w, err := b.world()
+	w, err := b.scenario()
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (b *bench) envs(ctx context.Context) error {
 		return err
 	}
 	cfg.Env.JobSelect().Relative = ""
-	if w, err = arena.NewWorld(cfg); err != nil {
+	if w, err = arena.NewScenario(cfg); err != nil {
 		return err
 	}
 	_, err = b.alone(ctx, w, ", one, no baseline beside it", 500_000)
@@ -181,7 +181,7 @@ const (
 )
 
 // alone measures one environment and returns its rate.
-func (b *bench) alone(ctx context.Context, w *arena.World, what string, mark float64) (rate float64, err error) {
+func (b *bench) alone(ctx context.Context, w *arena.Scenario, what string, mark float64) (rate float64, err error) {
 	e, err := w.JobSelect(traces.Training, 1)
 	if err != nil {
 		return 0, err
@@ -210,7 +210,7 @@ func (b *bench) lastRate() float64 {
 }
 
 // together measures rows environments that are stepped together and returns their rate.
-func (b *bench) together(ctx context.Context, w *arena.World, rows, workers int,
+func (b *bench) together(ctx context.Context, w *arena.Scenario, rows, workers int,
 	mark float64) (rate float64, err error) {
 	v, err := vec.Open(rows, workers, func() (env.Env, error) { return w.NewEnv(traces.Training, 1) })
 	if err != nil {

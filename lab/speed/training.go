@@ -99,7 +99,7 @@ type practice struct {
 }
 
 func newPractice(cfg *config.Config, workers int) (*practice, error) {
-	w, err := arena.NewWorld(cfg)
+	w, err := arena.NewScenario(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -99,13 +99,13 @@ func Read(dir string) (Config, config.Config, error) {
 
 // sweep is a running search.
 type sweep struct {
-	cfg    Config
-	opt    Options
-	world  *arena.World // of all trials, nil where they differ in it or there is none
-	trials []trial
-	rungs  []int64
-	queue  *workqueue.Coordinator // nil = no other machine helps
-	wait   *shortage.Wait         // for space on the disk
+	cfg      Config
+	opt      Options
+	scenario *arena.Scenario // of all trials, nil where they differ in it or there is none
+	trials   []trial
+	rungs    []int64
+	queue    *workqueue.Coordinator // nil = no other machine helps
+	wait     *shortage.Wait         // for space on the disk
 
 	mu    sync.Mutex
 	file  *os.File
@@ -133,7 +133,7 @@ func Run(ctx context.Context, cfg Config, base config.Config, opt Options) (*Rep
 	}
 	s.rungs = cfg.Budgets(first.Train.Steps)
 	if !cfg.changesWorld() {
-		if s.world, err = arena.NewWorld(first); err != nil {
+		if s.scenario, err = arena.NewScenario(first); err != nil {
 			return nil, err
 		}
 	}
@@ -398,7 +398,8 @@ func (s *sweep) trialDir(t int) string { return filepath.Join(s.opt.Dir, fmt.Spr
 func (s *sweep) train(ctx context.Context, t, seed int, until int64, workers int) (*run.TrainResult, error) {
 	cfg := s.trials[t].cfg
 	cfg.Seed += uint64(seed)
-	opt := run.TrainOptions{RunDir: run.SeedDir(s.trialDir(t), cfg.Seed), Workers: workers, World: s.world, Until: until,
+	opt := run.TrainOptions{RunDir: run.SeedDir(s.trialDir(t), cfg.Seed), Workers: workers, Scenario: s.scenario,
+		Until:  until,
 		NoEval: true, Tags: "sb3", Now: s.opt.Now}
 	_, err := os.Stat(filepath.Join(opt.RunDir, rundir.ConfigFile))
 	opt.Resume = err == nil

@@ -25,7 +25,7 @@ func TestMeanJCTIsThatOfTheMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w, err := arena.NewWorld(&cfg)
+	w, err := arena.NewScenario(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestMeanJCTIsThatOfTheMetrics(t *testing.T) {
 		for seed := range uint64(40) {
 			ep := env.Episode{Seed: seed, Window: -1}
 			if part == traces.Validation {
-				ep.Window = int(seed) % w.Workload.Windows.Count(part)
+				ep.Window = int(seed) % w.Taken.Windows.Count(part)
 			}
 			hc := schedulers.DefaultConfig()
 			hc.Order, hc.Admission = "sjf", "skip"

@@ -33,7 +33,7 @@ func (p *point) of(n int) bool { return len(p.Mean) == n && len(p.Deviation) == 
 // identity returns what must be equal for a search to go on.
 func (t *tuner) identity() (saved, error) {
 	text, err := configs.Encode(t.cfg)
-	s := saved{Config: string(text), Settings: t.opt.Settings, Origin: t.world.Origin()}
+	s := saved{Config: string(text), Settings: t.opt.Settings, Origin: t.scenario.Origin()}
 	s.Settings.Generations = 0
 	return s, err
 }
@@ -76,7 +76,7 @@ func (t *tuner) resume() (*point, error) {
 			fault.Mistakef("%s: the search in this folder has had %d generations; want %s %d or more, or another folder", name,
 				s.Point.Generation, fault.Key("generations"), s.Point.Generation)
 	}
-	return s.Point, t.world.Same(s.Origin, t.opt.Dir)
+	return s.Point, t.scenario.Same(s.Origin, t.opt.Dir)
 }
 
 // save writes the state and the weights so far.
@@ -102,7 +102,7 @@ func (t *tuner) save(p *point) error {
 		"# Workload: %s; cluster: %s; estimates: %s; configuration: sha256 %.6x.\n"+
 		"# Mean JCT on %d validation windows against %s: %+.1f %%, of the weights at the beginning %+.1f %%.\n",
 		t.policy, p.Generation, t.opt.Population, t.opt.Windows, t.opt.Seed,
-		t.world.Trace, t.world.Cluster().Name, t.cfg.Estimates(), sha256.Sum256([]byte(s.Config)),
+		t.scenario.Trace, t.scenario.Cluster().Name, t.cfg.Estimates(), sha256.Sum256([]byte(s.Config)),
 		len(t.valid), w.Reference(), 100*(p.Ratio-1), 100*(p.Start-1))
 	if err := safefile.Write(filepath.Join(t.opt.Dir, w.File()), append([]byte(head), text...)); err != nil {
 		return err

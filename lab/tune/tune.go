@@ -70,8 +70,8 @@ type Options struct {
 	Workers int // goroutines; the result is the same for any number
 	// Dir is the folder of the state, from which a search that was interrupted goes on; "" = none.
 	Dir string
-	// World is the workload of the configuration if it has been loaded; nil = load it.
-	World *arena.World
+	// Scenario is the workload of the configuration if it has been loaded; nil = load it.
+	Scenario *arena.Scenario
 	// Tick is called after each generation; nil = nobody is told.
 	Tick func(generation, all int)
 	// Saved is called when Dir holds the state after a generation and nothing is written to it. An error ends the search.
@@ -113,14 +113,14 @@ type point struct {
 
 // tuner plays weights.
 type tuner struct {
-	policy string // whose weights are looked for
-	cfg    *config.Config
-	world  *arena.World
-	envs   map[traces.Part]*par.Local[sched.Arena]
-	opt    *Options
-	refs   []float64 // the reference on the validation windows
-	valid  []env.Episode
-	jobs   float64
+	policy   string // whose weights are looked for
+	cfg      *config.Config
+	scenario *arena.Scenario
+	envs     map[traces.Part]*par.Local[sched.Arena]
+	opt      *Options
+	refs     []float64 // the reference on the validation windows
+	valid    []env.Episode
+	jobs     float64
 }
 
 // Run looks for weights of hold with which the workload, cluster and environment of cfg have the least mean JCT, or of
@@ -138,16 +138,16 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 	if err != nil {
 		return none, nil, err
 	}
-	t := &tuner{policy: start.Policy, cfg: &cfg, world: opt.World, opt: &opt,
+	t := &tuner{policy: start.Policy, cfg: &cfg, scenario: opt.Scenario, opt: &opt,
 		envs: map[traces.Part]*par.Local[sched.Arena]{}}
-	if t.world == nil {
-		if t.world, err = arena.NewWorldContext(ctx, &cfg); err != nil {
+	if t.scenario == nil {
+		if t.scenario, err = arena.NewScenarioContext(ctx, &cfg); err != nil {
 			return none, nil, err
 		}
 	}
-	n := t.world.Workload.Windows.Count(traces.Validation)
+	n := t.scenario.Taken.Windows.Count(traces.Validation)
 	if n == 0 {
-		_, _, _, err := t.world.Workload.Windows.At(traces.Validation, 0, 0)
+		_, _, _, err := t.scenario.Taken.Windows.At(traces.Validation, 0, 0)
 		return none, nil, err
 	}
 	for i := range n {
@@ -316,10 +316,10 @@ func (t *tuner) play(ctx context.Context, part traces.Part, policies []scheduler
 		out[i] = make([]float64, len(eps))
 	}
 	if t.envs[part] == nil {
-		t.envs[part] = &par.Local[sched.Arena]{Make: func() (sched.Arena, error) { return t.world.NewEnv(part, 1) }}
+		t.envs[part] = &par.Local[sched.Arena]{Make: func() (sched.Arena, error) { return t.scenario.NewEnv(part, 1) }}
 	}
 	parts := (len(eps) + chunk - 1) / chunk
-	t.jobs += float64(len(policies)*len(eps)) * float64(t.world.Workload.Windows.Length())
+	t.jobs += float64(len(policies)*len(eps)) * float64(t.scenario.Taken.Windows.Length())
 	err := t.envs[part].For(ctx, t.opt.Workers, len(policies)*parts, func(e sched.Arena, i int) error {
 		p, err := schedulers.New(policies[i/parts])
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 // Page is what a page is about.
 type Page struct {
 	Config config.Config // of the evaluation
-	// Evaluated holds the arguments of the evaluation; its checkpoints and World are opened again to draw schedules.
+	// Evaluated holds the arguments of the evaluation; its checkpoints and Scenario are opened again to draw schedules.
 	Evaluated arena.EvalOptions
 	Runs      []string          // run directories whose learning is drawn
 	Sheets    []texttable.Sheet // tables
@@ -57,7 +57,7 @@ func ResultsOf(c arena.Comparison, estimates sim.Estimates) []Result {
 // be played again is left out, and the page says so.
 func (p *Page) Write(ctx context.Context, w io.Writer) error {
 	cfg := p.Config
-	place, err := arena.New(&cfg, p.Evaluated.World)
+	place, err := arena.New(&cfg, p.Evaluated.Scenario)
 	if err != nil {
 		return err
 	}

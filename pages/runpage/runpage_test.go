@@ -182,13 +182,13 @@ func TestTheScheduleIsThatOfTheEvaluation(t *testing.T) {
 	if below != 1 && below != 2 && x[window] != y[window] {
 		t.Errorf("%d of %d windows differ by less", below, len(x))
 	}
-	world, err := arena.NewWorld(&cfg)
+	scenario, err := arena.NewScenario(&cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, who := range []*report.PolicyReport{agent, rival} {
 		sum := jctSum{}
-		first, err := world.Watch(t.Context(), cfg, p.Evaluated, who.Name, window, &sum)
+		first, err := scenario.Watch(t.Context(), cfg, p.Evaluated, who.Name, window, &sum)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestTheScheduleIsThatOfTheEvaluation(t *testing.T) {
 			t.Errorf("%s: mean JCT %v s, the evaluation said %v", who.Name, got, want)
 		}
 	}
-	if _, err := world.Watch(t.Context(), cfg, p.Evaluated, "nobody", 0, &jctSum{}); err == nil ||
+	if _, err := scenario.Watch(t.Context(), cfg, p.Evaluated, "nobody", 0, &jctSum{}); err == nil ||
 		!strings.Contains(err.Error(), "nobody") {
 		t.Errorf("watching nobody: %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // schedules draws the agent's schedule of one test window beside that of SJF, or else of the best baseline.
 func (d *drawing) schedules() error {
-	world, ok := d.arena.(*arena.World)
+	scenario, ok := d.arena.(*arena.Scenario)
 	if !ok || len(d.page.Results) == 0 {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (d *drawing) schedules() error {
 		seen = append(seen, other)
 	}
 	for _, p := range seen {
-		first, err := world.Watch(d.ctx, *d.cfg, opt, p.Name, window, d.html.Run(r.Shown(p.Name)))
+		first, err := scenario.Watch(d.ctx, *d.cfg, opt, p.Name, window, d.html.Run(r.Shown(p.Name)))
 		if err != nil {
 			return err
 		}

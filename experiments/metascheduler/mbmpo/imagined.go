@@ -10,7 +10,7 @@ import (
 	"clustergym/experiments/metascheduler/perfmodel"
 )
 
-// imagined is the maml.World of the models: a task is a model with a workload that was seen.
+// imagined is the maml.Distribution of the models: a task is a model with a workload that was seen.
 type imagined struct {
 	open   func() (*workerplace.Env, error)
 	models *perfmodel.Ensemble
@@ -29,7 +29,7 @@ type believer struct {
 	views []*perfmodel.View // of each model, then of all
 }
 
-// Open implements maml.World.
+// Open implements maml.Distribution.
 func (w *imagined) Open() (env.Env, error) {
 	e, err := w.open()
 	if err != nil {
@@ -43,7 +43,7 @@ func (w *imagined) Open() (env.Env, error) {
 	return b, nil
 }
 
-// Enter implements maml.World: the task's variant is the index of a model; the index after the last means all of
+// Enter implements maml.Distribution: the task's variant is the index of a model; the index after the last means all of
 // them.
 func (w *imagined) Enter(e env.Env, t maml.Task) error {
 	b, ok := e.(*believer)
@@ -54,7 +54,7 @@ func (w *imagined) Enter(e env.Env, t maml.Task) error {
 	return nil
 }
 
-// Sample implements maml.World: models in turn, beginning with a random one, each with one of the workloads.
+// Sample implements maml.Distribution: models in turn, beginning with a random one, each with one of the workloads.
 func (w *imagined) Sample(src *rand.Rand, n int) ([]maml.Task, error) {
 	if len(w.seen) == 0 {
 		return nil, fmt.Errorf("mbmpo: no workload was seen")
@@ -73,16 +73,16 @@ func (w *imagined) task(variant int, l workload) maml.Task {
 	return maml.Task{Values: l.values, Variant: variant, Seed: l.seed, Same: true}
 }
 
-// free is the maml.World of the real jobs: every task is a workload that is played once.
+// free is the maml.Distribution of the real jobs: every task is a workload that is played once.
 type free struct{ real *Real }
 
-// Open implements maml.World.
+// Open implements maml.Distribution.
 func (w *free) Open() (env.Env, error) { return w.real.Open() }
 
-// Enter implements maml.World.
+// Enter implements maml.Distribution.
 func (w *free) Enter(env.Env, maml.Task) error { return nil }
 
-// Sample implements maml.World.
+// Sample implements maml.Distribution.
 func (w *free) Sample(src *rand.Rand, n int) ([]maml.Task, error) {
 	tasks := make([]maml.Task, n)
 	for i := range tasks {

@@ -81,7 +81,7 @@ func New(cfg Config, cluster Real, model func() (Model, error), workers int, see
 		return nil, err
 	}
 	l.world = &imagined{open: cluster.Open, models: l.models}
-	var world maml.World = l.world
+	var world maml.Distribution = l.world
 	if cfg.ModelFree {
 		world = &free{&l.real}
 	}

@@ -19,13 +19,13 @@ import (
 	"clustergym/traces/csv"
 )
 
-// Train trains cfg in the folder run of a study's cell, in world, or in one of its own if world is nil. A training that
-// was interrupted there continues. Of one that has ended, only the last checkpoint keeps its replay.
-func Train(ctx context.Context, b *study.Bench, cfg config.Config, world *arena.World) (*run.TrainResult, error) {
+// Train trains cfg in the folder run of a study's cell, in scenario, or in one of its own if scenario is nil. A
+// training that was interrupted there continues. Of one that has ended, only the last checkpoint keeps its replay.
+func Train(ctx context.Context, b *study.Bench, cfg config.Config, scenario *arena.Scenario) (*run.TrainResult, error) {
 	dir := filepath.Join(b.Work(), "run")
 	_, err := os.Stat(filepath.Join(dir, rundir.ConfigFile))
 	r, err := run.Train(ctx, cfg, run.TrainOptions{
-		RunDir: dir, Resume: err == nil, Workers: b.Workers, World: world, NoEval: true, Tags: "sb3",
+		RunDir: dir, Resume: err == nil, Workers: b.Workers, Scenario: scenario, NoEval: true, Tags: "sb3",
 		Tick:  func(p train.Progress) { b.Progress(p.Step, cfg.Train.Steps) },
 		Saved: b.Saved,
 	})

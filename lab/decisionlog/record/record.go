@@ -30,7 +30,7 @@ import (
 // was played when the checkpoint was validated, or with part test that of arena.Evaluate. rival names a rule whose
 // choice stands beside each of the agent's, as sjf@slots; where the environment has no such rule, the log has no rival.
 // Rules look at the agent's state: they say what they would do there, and do not play.
-func Play(ctx context.Context, w *arena.World, cfg config.Config, dir string, part traces.Part, window int,
+func Play(ctx context.Context, w *arena.Scenario, cfg config.Config, dir string, part traces.Part, window int,
 	rival string, out io.Writer) error {
 	e, err := w.NewEnv(part, 1)
 	if err != nil {

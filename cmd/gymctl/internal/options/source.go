@@ -156,8 +156,8 @@ func LoadRun(name string) (config.Config, config.Given, error) {
 }
 
 // Fit sets the sizes that follow from the trace and the cluster, if the user named one, and returns a sentence for
-// each. The world is nil if there is nothing to follow.
-func (s *Source) Fit(c *cobra.Command, cfg *config.Config) (*arena.World, []string, error) {
+// each. The scenario is nil if there is nothing to follow.
+func (s *Source) Fit(c *cobra.Command, cfg *config.Config) (*arena.Scenario, []string, error) {
 	if !s.sized {
 		return nil, nil, nil
 	}

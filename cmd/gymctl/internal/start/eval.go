@@ -210,7 +210,7 @@ func (o *evalOptions) run(a *cli.App, c *cobra.Command) (err error) {
 	ui := options.NewProgress(a, 0)
 	var chosen []string
 	if len(o.opt.Checkpoints) == 0 {
-		if o.opt.World, chosen, err = o.src.Fit(c, &o.cfg); err != nil {
+		if o.opt.Scenario, chosen, err = o.src.Fit(c, &o.cfg); err != nil {
 			return err
 		}
 	}

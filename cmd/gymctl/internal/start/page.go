@@ -13,7 +13,7 @@ import (
 func pageOf(cfg config.Config, r *run.TrainResult, opt *run.TrainOptions) *runpage.Page {
 	p := &runpage.Page{
 		Config: cfg, Runs: []string{opt.RunDir},
-		Evaluated: arena.EvalOptions{Checkpoints: []string{r.Checkpoint}, Workers: opt.Workers, World: opt.World},
+		Evaluated: arena.EvalOptions{Checkpoints: []string{r.Checkpoint}, Workers: opt.Workers, Scenario: opt.Scenario},
 	}
 	if r.Eval != nil {
 		p.Sheets, p.Results = r.Eval.Sheets(), []runpage.Result{{Comparison: r.Eval}}
@@ -24,7 +24,7 @@ func pageOf(cfg config.Config, r *run.TrainResult, opt *run.TrainOptions) *runpa
 // pageOfSeeds is the page of several.
 func pageOfSeeds(cfg config.Config, r *run.SeedsReport, opt *run.TrainOptions) *runpage.Page {
 	p := &runpage.Page{Config: cfg, Sheets: r.Sheets(),
-		Evaluated: arena.EvalOptions{Workers: opt.Workers, World: opt.World}}
+		Evaluated: arena.EvalOptions{Workers: opt.Workers, Scenario: opt.Scenario}}
 	for i := range r.Runs {
 		s := &r.Runs[i]
 		p.Runs = append(p.Runs, run.SeedDir(opt.RunDir, s.Seed))

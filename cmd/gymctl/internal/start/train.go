@@ -208,7 +208,7 @@ func (o *trainOptions) run(a *cli.App, c *cobra.Command) (err error) {
 	ui := options.NewProgress(a, o.cfg.Train.Steps*int64(max(1, o.seeds)))
 	o.opt.Say, o.opt.Tick, o.opt.Log, o.opt.Best, o.opt.Game = ui.Say, ui.Tick, ui.Log, ui.Best, ui.Game
 	if !o.opt.Resume {
-		if o.opt.World, o.opt.Chosen, err = o.src.Fit(c, &o.cfg); err != nil {
+		if o.opt.Scenario, o.opt.Chosen, err = o.src.Fit(c, &o.cfg); err != nil {
 			return err
 		}
 		o.opt.Chosen = append(o.src.Adapted, o.opt.Chosen...)

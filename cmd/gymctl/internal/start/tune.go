@@ -132,13 +132,13 @@ func (o *tuneOptions) run(a *cli.App, c *cobra.Command) error {
 
 // search loads the workload and looks for weights in a folder of its own.
 func (o *tuneOptions) search(a *cli.App, c *cobra.Command) (h tune.Weights, r *tune.Report, err error) {
-	world, chosen, err := o.src.Fit(c, &o.cfg)
+	scenario, chosen, err := o.src.Fit(c, &o.cfg)
 	if err != nil {
 		return h, nil, err
 	}
 	a.Notes(chosen)
-	if world == nil {
-		if world, err = arena.NewWorldContext(c.Context(), &o.cfg); err != nil {
+	if scenario == nil {
+		if scenario, err = arena.NewScenarioContext(c.Context(), &o.cfg); err != nil {
 			return h, nil, err
 		}
 	}
@@ -154,7 +154,7 @@ func (o *tuneOptions) search(a *cli.App, c *cobra.Command) (h tune.Weights, r *t
 	defer unlock()
 	ui := options.NewProgress(a, 0)
 	defer ui.Clear()
-	o.opt.World, o.opt.Tick = world, ui.Generation
+	o.opt.Scenario, o.opt.Tick = scenario, ui.Generation
 	return tune.Run(c.Context(), o.cfg, o.opt)
 }
 

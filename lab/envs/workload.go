@@ -32,25 +32,25 @@ import (
 	"clustergym/traces/profile"
 )
 
-// World is the source of the episodes of an environment: jobs on a cluster, task graphs or workers. It is immutable and
-// any number of environments can share it.
-type World struct {
+// Workload is the source of the episodes of an environment: jobs on a cluster, task graphs or workers. It is immutable
+// and any number of environments can share it.
+type Workload struct {
 	Source *Source
 	GPUs   int // of the cluster
 	Info   workload.Info
-	// Workload is the jobs cut into windows, nil for an environment that does not use the cluster simulator.
-	Workload *sched.Workload
-	Jobs     [sha256.Size]byte // hash of the jobs' contents, and of Model's
-	Model    *predictors.Model // of estimates gbdt:FILE, else nil
+	// Taken is the jobs cut into windows, nil for an environment that does not use the cluster simulator.
+	Taken *sched.Workload
+	Jobs  [sha256.Size]byte // hash of the jobs' contents, and of Model's
+	Model *predictors.Model // of estimates gbdt:FILE, else nil
 
 	sha   string // of recorded graphs or workers, "" if they are generated
 	bytes int64
 }
 
-// LoadWorld loads the cluster and trace for the environment of d with settings s. It reads files with the user's
+// LoadWorkload loads the cluster and trace for the environment of d with settings s. It reads files with the user's
 // rights. Faults are *fault.Mistakes.
-func LoadWorld(ctx context.Context, d *Descriptor, s Settings, clusterName string,
-	t workload.TraceConfig) (*World, error) {
+func LoadWorkload(ctx context.Context, d *Descriptor, s Settings, clusterName string,
+	t workload.TraceConfig) (*Workload, error) {
 	var spec cluster.Spec
 	if d.Takes.Cluster {
 		var err error
@@ -67,12 +67,12 @@ func LoadWorld(ctx context.Context, d *Descriptor, s Settings, clusterName strin
 
 // check reports the first job of w whose model lacks what the settings require. It checks every job, so that a training
 // does not fail later.
-func (d *Descriptor) check(s Settings, w *World) error {
+func (d *Descriptor) check(s Settings, w *Workload) error {
 	if d.lacks == nil {
 		return nil
 	}
 	for part := range SplitNames {
-		for _, j := range w.Workload.Windows.Jobs(traces.Part(part)) {
+		for _, j := range w.Taken.Windows.Jobs(traces.Part(part)) {
 			if what := d.lacks(s, &j); what != "" {
 				return fault.Mistakef(
 					"%s: job %s wants %d GPUs and has %s; %s needs the compute time and gradient bytes of every job with several "+
@@ -84,11 +84,11 @@ func (d *Descriptor) check(s Settings, w *World) error {
 	return nil
 }
 
-// load makes the world of an environment. t has the paths of files, shown their names in messages; model is where the
-// file of estimates gbdt:FILE is, nil = at the path that the settings name.
+// load makes the workload of an environment. t has the paths of files, shown their names in messages; model is where
+// the file of estimates gbdt:FILE is, nil = at the path that the settings name.
 func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t, shown workload.TraceConfig,
-	model *namedFile) (*World, error) {
-	w := &World{Source: &Source{Cluster: spec}}
+	model *namedFile) (*Workload, error) {
+	w := &Workload{Source: &Source{Cluster: spec}}
 	w.GPUs, _ = sizeOf(&spec)
 	switch {
 	case d.Simulated():
@@ -100,7 +100,8 @@ func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t,
 }
 
 // loadJobs cuts a workload into windows.
-func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload.TraceConfig, model *namedFile) error {
+func (w *Workload) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload.TraceConfig,
+	model *namedFile) error {
 	if err := w.loadModel(ctx, cut, model); err != nil { // before the jobs, which may take longer
 		return err
 	}
@@ -112,19 +113,19 @@ func (w *World) loadJobs(ctx context.Context, cut sched.Taken, t, shown workload
 }
 
 // cutJobs leaves out the jobs that are not taken and cuts the rest into windows. The model has been loaded.
-func (w *World) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) (err error) {
+func (w *Workload) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) (err error) {
 	w.Info = info
-	if w.Workload, err = sched.Take(cut, w.Source.Cluster, jobs); err != nil {
+	if w.Taken, err = sched.Take(cut, w.Source.Cluster, jobs); err != nil {
 		return &fault.Mistake{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
 	}
 	if err := w.unseen(); err != nil {
 		return err
 	}
-	w.Source.Windows = &predictors.Foresight{Windows: w.Workload.Windows, Model: w.Model}
-	w.Jobs = w.withModel(JobsHash(w.Workload.Windows, cut.Estimates.Causal()))
-	w.weigh(w.Workload.Windows)
+	w.Source.Windows = &predictors.Foresight{Windows: w.Taken.Windows, Model: w.Model}
+	w.Jobs = w.withModel(JobsHash(w.Taken.Windows, cut.Estimates.Causal()))
+	w.weigh(w.Taken.Windows)
 	if cut.Remembers() {
-		w.bytes += int64(len(w.Workload.Windows.All())) * predictors.ArchiveBytes
+		w.bytes += int64(len(w.Taken.Windows.All())) * predictors.ArchiveBytes
 	}
 	return nil
 }
@@ -141,7 +142,7 @@ func shownAs(info workload.Info, shown *workload.TraceConfig) workload.Info {
 }
 
 // weigh counts the memory of the jobs.
-func (w *World) weigh(jobs *traces.Windows) {
+func (w *Workload) weigh(jobs *traces.Windows) {
 	for part := range SplitNames {
 		for _, j := range jobs.Jobs(traces.Part(part)) {
 			// a job is 256 bytes, and a slice that grew has some left; strings but the ID are mostly shared
@@ -151,7 +152,7 @@ func (w *World) weigh(jobs *traces.Windows) {
 }
 
 // loadGraphs reads recorded task graphs.
-func (w *World) loadGraphs(ctx context.Context, cfg *dagplace.Config, t, shown workload.TraceConfig) error {
+func (w *Workload) loadGraphs(ctx context.Context, cfg *dagplace.Config, t, shown workload.TraceConfig) error {
 	path, err := located(t.FileFrom, t.File)
 	if err != nil {
 		return err
@@ -191,7 +192,7 @@ func located(from *traces.Files, name string) (string, error) {
 }
 
 // loadWorkers reads recorded jobs with their models and the speeds of the models.
-func (w *World) loadWorkers(ctx context.Context, cfg *workerplace.Config, t, shown workload.TraceConfig) error {
+func (w *Workload) loadWorkers(ctx context.Context, cfg *workerplace.Config, t, shown workload.TraceConfig) error {
 	var o workerplace.WorkloadOptions
 	if t.Profiles != "" {
 		path, err := located(t.ProfilesFrom, t.Profiles)
@@ -239,13 +240,13 @@ func (w *World) loadWorkers(ctx context.Context, cfg *workerplace.Config, t, sho
 }
 
 // Recorded returns whether the episodes of an environment without a simulator come from a file.
-func (w *World) Recorded() bool { return w.sha != "" }
+func (w *Workload) Recorded() bool { return w.sha != "" }
 
 // Count returns the number of windows of part p that can be named, 0 if episodes are generated.
-func (w *World) Count(p traces.Part) int {
+func (w *Workload) Count(p traces.Part) int {
 	switch {
-	case w.Workload != nil:
-		return w.Workload.Windows.Count(p)
+	case w.Taken != nil:
+		return w.Taken.Windows.Count(p)
 	case w.Source.Graphs != nil:
 		return w.Source.Graphs.Count(p)
 	case w.Source.Workers != nil:
@@ -255,20 +256,20 @@ func (w *World) Count(p traces.Part) int {
 }
 
 // has returns an error if part p of a workload has no window.
-func (w *World) has(p traces.Part) (err error) {
+func (w *Workload) has(p traces.Part) (err error) {
 	switch {
 	case w.Count(p) > 0:
-	case w.Workload != nil:
-		_, _, _, err = w.Workload.Windows.At(p, 0, 0) // its error says how many jobs are enough
+	case w.Taken != nil:
+		_, _, _, err = w.Taken.Windows.At(p, 0, 0) // its error says how many jobs are enough
 	case w.Recorded():
 		err = fault.New("split", SplitNames[p], "a part of the workload with an episode; the "+p.String()+" part has none")
 	}
 	return err
 }
 
-// borrow returns the world that args name, from the cache or new. Its memory stays reserved until leave is called.
+// borrow returns the workload that args name, from the cache or new. Its memory stays reserved until leave is called.
 // Faults of args are *wire.Errors.
-func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func(), err error) {
+func (r *Registry) borrow(ctx context.Context, args *Args) (w *Workload, leave func(), err error) {
 	d := args.d
 	var spec cluster.Spec
 	if d.Takes.Cluster {
@@ -292,11 +293,11 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 	if model != nil {
 		files += model.stamp
 	}
-	key, err := args.worldKey(t, spec, files)
+	key, err := args.workloadKey(t, spec, files)
 	if err != nil {
 		return nil, nil, err
 	}
-	w, leave, err = r.worlds.use(ctx, string(key), func(ctx context.Context, room *budget.Account) (*World, error) {
+	w, leave, err = r.workloads.use(ctx, string(key), func(ctx context.Context, room *budget.Account) (*Workload, error) {
 		ctx, err := inRoom(ctx, room, &t, model)
 		if err != nil {
 			return nil, err
@@ -333,9 +334,9 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *World, leave func
 	return w, leave, err
 }
 
-// worldKey returns a text of everything that the world of a depends on, including the modification times of files. t
-// has the paths of files.
-func (a *Args) worldKey(t workload.TraceConfig, spec cluster.Spec, files string) ([]byte, error) {
+// workloadKey returns a text of everything that the workload of a depends on, including the modification times of
+// files. t has the paths of files.
+func (a *Args) workloadKey(t workload.TraceConfig, spec cluster.Spec, files string) ([]byte, error) {
 	d := a.d
 	of := struct {
 		ID      string
