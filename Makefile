@@ -67,7 +67,7 @@ SEED := $(or $(SEED),$(shell od -An -N6 -tu8 /dev/urandom | tr -d ' '))
 DRAWN = $(shell $(GO) list -f '{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}} {{end}}{{end}}' ./...)
 CHECKS ?= 1000
 
-.PHONY: build size check format vet lint arch test computing waiting unit race invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm kubernetes compare bench cross wheels release packages site clean
+.PHONY: build size check format vet lint arch test computing waiting unit race alone invariants explore papers tensorboard mlflow browser python tutorial python-rl slurm kubernetes compare bench cross wheels release packages site clean
 
 # As in releases: without symbols and debugging tables, which are a third of a plain binary.
 LEAN := -ldflags "-s -w"
@@ -118,6 +118,13 @@ unit:
 # left out here: long ones (internal/raced), and nine tenths of the cases that rapid draws.
 race:
 	RAPID_CHECKS=10 CGO_ENABLED=1 $(TEST) -race -timeout 30m $(shell $(PARTS) race)
+
+# Tests that say that they run in one goroutine (raced.Alone), which race therefore leaves out. Not part of make test: it is for whoever
+# writes one.
+alone:
+	files=$$(git grep -l 'raced.Alone(t)' -- '*_test.go' ':!internal/raced'); \
+	tests=$$(awk '/^func Test/ { split($$2, name, "("); test = name[1] } /raced.Alone\(t\)/ { print test }' $$files | paste -sd'|'); \
+	CLUSTERGYM_ALONE=1 $(TEST) -count=1 -run "^($$tests)\$$" $$(dirname $$files | sort -u | sed 's|^|./|')
 
 # The books of the simulator are held against each other after every event.
 invariants:

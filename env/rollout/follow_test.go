@@ -59,13 +59,13 @@ func TestSearchesAreAskedOverFacts(t *testing.T) {
 		own              bool
 	}{{"sjf", "exact", false}, {"sjf", "history", true}, {"srtf", "history", false}, {"srtf", "exact", true}} {
 		t.Run(fmt.Sprint(x.order, " ", x.estimates, " own past ", x.own), func(t *testing.T) {
+			raced.Alone(t)
 			testASearchIsAsked(t, x.order, x.estimates, x.own)
 		})
 	}
 }
 
 func testASearchIsAsked(t *testing.T, order, estimates string, own bool) {
-	raced.Alone(t)
 	t.Helper()
 	jobs := generated(t, 70, 5)
 	cfg := sim.DefaultConfig()

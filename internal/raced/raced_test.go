@@ -20,6 +20,7 @@ func (h *heard) Errorf(f string, _ ...any) { h.said += f }
 func (h *heard) Skip(...any)               { h.skipped = true }
 
 func TestATestThatStartsGoroutinesIsNotAlone(t *testing.T) {
+	t.Setenv("CLUSTERGYM_ALONE", "1")
 	for _, starts := range []int{0, 200} {
 		var h heard
 		Alone(&h)

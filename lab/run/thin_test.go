@@ -7,13 +7,11 @@ import (
 
 	"clustergym/agents/checkpoint"
 	"clustergym/agents/ddqn"
-	"clustergym/internal/raced"
 	"clustergym/lab/arena"
 )
 
 // Thinned checkpoints play as before, and the last one can still be resumed.
 func TestThin(t *testing.T) {
-	raced.Alone(t)
 	cfg := tinyRun("ddqn")
 	dir := t.TempDir()
 	trainTo(t, cfg, dir, TrainOptions{NoEval: true})

@@ -264,7 +264,6 @@ func TestTraceThatChangedIsNotTheRunsTrace(t *testing.T) {
 }
 
 func TestModelThatChangedIsNotTheRunsModel(t *testing.T) {
-	raced.Alone(t)
 	cfg, dir := tinyRun("ppo"), t.TempDir()
 	cfg.Train.Steps = 300
 	model := filepath.Join(dir, "m.bin")

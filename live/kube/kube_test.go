@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"clustergym/internal/raced"
 	"clustergym/live"
 	"clustergym/live/livetest"
 	"clustergym/traces/kube"
@@ -89,7 +88,6 @@ func TestJobsMeetTheContract(t *testing.T) {
 }
 
 func TestWorkloadsOfKueueMeetTheContract(t *testing.T) {
-	raced.Alone(t)
 	livetest.Suite(t, func(t *testing.T) *livetest.Bench {
 		s, w := small(t)
 		s.kueue = []string{"v1beta1"}
