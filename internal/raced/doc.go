@@ -10,9 +10,9 @@ import (
 )
 
 // Alone says that a test runs in one goroutine, in which no race can be. With the race detector it skips the test,
-// which make unit runs. make alone runs such tests by themselves, with CLUSTERGYM_ALONE set: there a test fails if it has
-// started a goroutine after all. (After other tests, what these have left running may start some at any time.) Subtests
-// are goroutines too, so where there are some, each says it for itself.
+// which make unit runs. make alone runs such tests by themselves, with CLUSTERGYM_ALONE set, and there a test fails that
+// has started goroutines after all. (After other tests it could not tell, because what these have left running may start
+// some at any time.) Subtests are goroutines too, so where there are some, each says it for itself.
 func Alone(t testing.TB) {
 	t.Helper()
 	if On {
@@ -38,9 +38,9 @@ func settle() {
 	runtime.GC()
 }
 
-// own returns how many goroutines the runtime may start later by itself: the first cleanup has started one, and there
-// is one for every four processors at most.
-func own() int { return max(0, runtime.GOMAXPROCS(0)/4-1) }
+// own returns how many goroutines the runtime and libraries may start by themselves at some time: for cleanups one for
+// every four processors, and a few for reading compressed files.
+func own() int { return runtime.GOMAXPROCS(0)/4 + 3 }
 
 // created returns how many goroutines have been started since the program began.
 func created() uint64 {
