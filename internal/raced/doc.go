@@ -10,9 +10,9 @@ import (
 )
 
 // Alone says that a test runs in one goroutine, in which no race can be. With the race detector it skips the test,
-// which make unit runs. make alone runs such tests by themselves, with CLUSTERGYM_ALONE set, and there a test fails that
-// has started goroutines after all. (After other tests it could not tell, because what these have left running may start
-// some at any time.) Subtests are goroutines too, so where there are some, each says it for itself.
+// which make unit runs. make alone runs such tests by themselves, with CLUSTERGYM_ALONE set, and there a test fails
+// that has started goroutines after all. (After other tests it could not tell, because what these have left running may
+// start some at any time.) Subtests are goroutines too, so where there are some, each says it for itself.
 func Alone(t testing.TB) {
 	t.Helper()
 	if On {
