@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -181,7 +182,15 @@ func TestATraceComesThroughAPipe(t *testing.T) {
 	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = os.WriteFile("pipe", []byte("submit_time,duration,num_gpu\n0,60,1\n5,60,2\n"), 0o600) }()
+	pipe, err := filepath.Abs("pipe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		// Where a signal interrupts the reader's opening, which is then done again, nobody reads for a moment.
+		for errors.Is(os.WriteFile(pipe, []byte("submit_time,duration,num_gpu\n0,60,1\n5,60,2\n"), 0o600), syscall.EPIPE) {
+		}
+	}()
 	code, said := ended(t, "sim", "--trace", "pipe", "--cluster", "2x8", "--policy", "fifo")
 	if code != cli.ExitDone {
 		t.Errorf("exit code %d, said %q", code, said)
