@@ -104,14 +104,14 @@ func (x *encoder) Encode(dst []float32, s *sched.State) {
 	copy(dst[used:], x.blank[used:])
 	for i, j := range s.Slots {
 		d := dst[i*n : (i+1)*n]
-		w := x.l.of(s, j)
+		r := v.Request(j)
 		if wait := v.Now() - v.Trace(j).Submit; x.l.own.Seconds {
 			d[0] = float32(min(cut, wait.Seconds()/43200))
 		} else {
 			d[0] = min(cut, float32(wait.Hours()/12))
 		}
-		d[1] = min(cut, float32(float64(w.E)/x.most.estimate))
-		d[2] = min(cut, float32(float64(w.Milli)/1000/gpus))
+		d[1] = min(cut, float32(float64(s.Known[j].Estimate)/x.most.estimate))
+		d[2] = min(cut, float32(float64(r.GPUs*r.Milli)/1000/gpus))
 		d[3], d[4] = x.own[j].memory, x.own[j].user
 		d[5], d[6] = 1, 1 // the workload has no groups or executables
 		d[7] = 1e-5
