@@ -18,7 +18,7 @@ import (
 )
 
 // Digest returns the hash of the task: of its development episodes, jobs included, and of what its score counts. cfg is
-// its configuration and w the scenario of it.
+// its configuration and w its scenario.
 func (t *Task) Digest(w *arena.Scenario, cfg *config.Config) (string, error) {
 	episodes, err := w.TestSHA(cfg)
 	if err != nil {

@@ -101,7 +101,7 @@ func Read(dir string) (Config, config.Config, error) {
 type sweep struct {
 	cfg      Config
 	opt      Options
-	scenario *arena.Scenario // of all trials, nil where they differ in it or there is none
+	scenario *arena.Scenario // that all trials share; nil if each has its own, or none
 	trials   []trial
 	rungs    []int64
 	queue    *workqueue.Coordinator // nil = no other machine helps
