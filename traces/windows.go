@@ -43,6 +43,7 @@ func (p Part) Bounds(n int) (lo, hi int) {
 type Windows struct {
 	jobs         []Job
 	length, warm int
+	next         int // jobs after a window
 }
 
 // NewWindows cuts jobs into windows of length jobs, each preceded by warm jobs. jobs must be in order of submit and
@@ -68,10 +69,20 @@ func NewWindows(jobs []Job, length, warm int) (*Windows, error) {
 	return w, nil
 }
 
+// Followed returns windows of the same jobs, each followed by one job that does not count: it is the first job of the
+// next window, and says when the time of this one ends.
+func (w *Windows) Followed() (*Windows, error) {
+	f := &Windows{jobs: w.jobs, length: w.length, warm: w.warm, next: 1}
+	if f.Count(Training) == 0 {
+		return nil, f.tooFew(Training)
+	}
+	return f, nil
+}
+
 // tooFew is the *TooFewError for a part p without a window; it names the number of jobs that would give every part one.
 func (w *Windows) tooFew(p Part) error {
 	lo, hi := p.Bounds(len(w.jobs))
-	need := max(1, (w.length+w.warm)*10-20) // slightly too few for the smallest part, which has a tenth
+	need := max(1, (w.length+w.warm+w.next)*10-20) // slightly too few for the smallest part, which has a tenth
 	for !w.enough(need) {
 		need++
 	}
@@ -81,7 +92,7 @@ func (w *Windows) tooFew(p Part) error {
 // enough reports whether n jobs give every part a window.
 func (w *Windows) enough(n int) bool {
 	for p := range Part(len(partNames)) {
-		if lo, hi := p.Bounds(n); hi-lo < w.length+w.warm {
+		if lo, hi := p.Bounds(n); hi-lo < w.length+w.warm+w.next {
 			return false
 		}
 	}
@@ -95,7 +106,7 @@ func (w *Windows) Count(p Part) int {
 		return 0
 	}
 	lo, hi := p.Bounds(len(w.jobs))
-	return max(0, hi-lo-w.warm) / w.length
+	return max(0, hi-lo-w.warm-w.next) / w.length
 }
 
 // Jobs returns the jobs of part p, in order. The caller must not change them.
@@ -116,30 +127,44 @@ func (w *Windows) Length() int { return w.length }
 // Warm returns the number of warm-up jobs before a window, which belong to its part and only fill the machine.
 func (w *Windows) Warm() int { return w.warm }
 
+// Window is a run of consecutive jobs of a workload that count, with those around it.
+type Window struct {
+	// Jobs are the jobs before the counted ones, the counted ones and those after them, in order of submit. They are part
+	// of the workload, which the caller must not change.
+	Jobs          []Job
+	Warm, Counted int // how many are before the counted ones, and how many count
+	First         int // position of the first counted job in the workload
+}
+
+// Before returns the jobs before those that count.
+func (w *Window) Before() []Job { return w.Jobs[:w.Warm:w.Warm] }
+
+// Counting returns the jobs that count.
+func (w *Window) Counting() []Job { return w.Jobs[w.Warm : w.Warm+w.Counted : w.Warm+w.Counted] }
+
 // At returns one window of part p. Windows 0 to Count(p)-1 are disjoint, in order and independent of seed. Window -1
-// starts at a job drawn uniformly, from seed alone, among all starts that leave room for the jobs before it and in it.
-// counted are the window's jobs, warm the jobs right before them, first is the position of counted[0] in the workload.
-// The slices are parts of the workload, which the caller must not change; At copies and allocates nothing.
-func (w *Windows) At(p Part, seed uint64, window int) (warm, counted []Job, first int, err error) {
+// starts at a job drawn uniformly, from seed alone, among all starts that leave room for the jobs around it and in it.
+// At copies and allocates nothing.
+func (w *Windows) At(p Part, seed uint64, window int) (Window, error) {
 	n := w.Count(p)
 	switch {
 	case int(p) >= len(partNames):
-		return nil, nil, 0, errors.New("windows: want part training, validation or test")
+		return Window{}, errors.New("windows: want part training, validation or test")
 	case n == 0:
-		return nil, nil, 0, w.tooFew(p)
+		return Window{}, w.tooFew(p)
 	case window < -1 || window >= n:
-		return nil, nil, 0, fmt.Errorf("window %d of the %s part: want 0 to %d, or -1 for one drawn from the seed", window, p,
+		return Window{}, fmt.Errorf("window %d of the %s part: want 0 to %d, or -1 for one drawn from the seed", window, p,
 			n-1)
 	}
 	lo, hi := p.Bounds(len(w.jobs))
-	first = lo + w.warm + window*w.length
+	first := lo + w.warm + window*w.length
 	if window < 0 {
 		var pcg rand.PCG
 		rng.Seed(&pcg, seed, "traces/window")
-		first = lo + w.warm + int(below(&pcg, uint64(hi-lo-w.warm-w.length+1)))
+		first = lo + w.warm + int(below(&pcg, uint64(hi-lo-w.warm-w.length-w.next+1)))
 	}
-	end := first + w.length
-	return w.jobs[first-w.warm : first : first], w.jobs[first:end:end], first, nil
+	end := first + w.length + w.next
+	return Window{Jobs: w.jobs[first-w.warm : end : end], Warm: w.warm, Counted: w.length, First: first}, nil
 }
 
 // below draws uniformly from [0, n) without allocating a rand.Rand. It rejects the lowest 2^64 mod n numbers, which

@@ -33,14 +33,15 @@ func TestWindowsByHand(t *testing.T) {
 			t.Errorf("%v: %d windows, want %d", c.p, n, c.count)
 		}
 		for i := range c.count {
-			warm, counted, first, err := w.At(c.p, 99, i)
+			at, err := w.At(c.p, 99, i)
+			warm, counted, first := at.Before(), at.Counting(), at.First
 			if at := c.start + 4*i; err != nil || first != at || counted[0].ID != fmt.Sprint(at) || len(counted) != 4 ||
 				warm[0].ID != fmt.Sprint(at-3) || len(warm) != 3 {
 				t.Errorf("%v window %d: first %d, %d warm, %d counted, %v", c.p, i, first, len(warm), len(counted), err)
 			}
 		}
 		for _, i := range []int{-2, c.count, math.MaxInt} {
-			if _, _, _, err := w.At(c.p, 0, i); err == nil {
+			if _, err := w.At(c.p, 0, i); err == nil {
 				t.Errorf("%v window %d: no error", c.p, i)
 			}
 		}
@@ -49,7 +50,7 @@ func TestWindowsByHand(t *testing.T) {
 		w.Length() != 4 || w.Warm() != 3 {
 		t.Error("Jobs, Count, Length or Warm")
 	}
-	if _, _, _, err := w.At(9, 0, 0); err == nil {
+	if _, err := w.At(9, 0, 0); err == nil {
 		t.Error("part 9")
 	}
 }
@@ -71,14 +72,15 @@ func TestNoJobBelongsToTwoParts(t *testing.T) {
 		for p := Training; p <= Test; p++ {
 			n := w.Count(p)
 			if n == 0 {
-				if _, _, _, err := w.At(p, 0, -1); err == nil {
+				if _, err := w.At(p, 0, -1); err == nil {
 					t.Fatal("a window of a part without windows")
 				}
 				continue
 			}
 			for i := -1; i < n; i++ {
 				for k, seed := range seeds {
-					before, in, first, err := w.At(p, seed, i)
+					at, err := w.At(p, seed, i)
+					before, in, first := at.Before(), at.Counting(), at.First
 					if err != nil || len(before) != warm || len(in) != length || &in[0] != &jobs[first] ||
 						warm > 0 && &before[0] != &jobs[first-warm] {
 						t.Fatalf("%v window %d: %v", p, i, err)
@@ -113,7 +115,8 @@ func TestTrainingWindowsAreDrawnUniformlyFromTheSeedAlone(t *testing.T) {
 	const n = 60000
 	var hits [30]int
 	for seed := range uint64(n) {
-		_, _, first, err := w.At(Training, seed, -1)
+		at, err := w.At(Training, seed, -1)
+		first := at.First
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,12 +131,13 @@ func TestTrainingWindowsAreDrawnUniformlyFromTheSeedAlone(t *testing.T) {
 			t.Errorf("start %d drawn %d times, want about %.0f", i, h, want)
 		}
 	}
-	_, _, first, _ := w.At(Training, 12345, -1)
+	at, _ := w.At(Training, 12345, -1)
+	first := at.First
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 100 {
-				if _, _, f, _ := w.At(Training, 12345, -1); f != first {
+				if again, _ := w.At(Training, 12345, -1); again.First != first {
 					t.Error("the same seed gave another window")
 				}
 			}
@@ -169,7 +173,7 @@ func TestTooFewJobsIsOneSentenceWithTheNumberNeeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := w.At(Test, 0, 0); err == nil ||
+	if _, err := w.At(Test, 0, 0); err == nil ||
 		!strings.Contains(err.Error(), "test part (20 %) has 147 of the 732") ||
 		!strings.Contains(err.Error(), "needs 5114 jobs") {
 		t.Errorf("%v", err)
@@ -197,7 +201,7 @@ func TestAtAllocatesNothing(t *testing.T) {
 	seed := uint64(0)
 	if n := testing.AllocsPerRun(100, func() {
 		seed++
-		if _, _, _, err := w.At(Training, seed, -1); err != nil {
+		if _, err := w.At(Training, seed, -1); err != nil {
 			t.Error(err)
 		}
 	}); n != 0 {
@@ -214,7 +218,7 @@ func BenchmarkAt(b *testing.B) {
 	seed := uint64(0)
 	for b.Loop() {
 		seed++
-		if _, _, _, err := w.At(Training, seed, -1); err != nil {
+		if _, err := w.At(Training, seed, -1); err != nil {
 			b.Fatal(err)
 		}
 	}

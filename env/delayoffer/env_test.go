@@ -28,8 +28,8 @@ var ctx = context.Background()
 // windows are the jobs of every episode.
 type windows []traces.Job
 
-func (w windows) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
-	return nil, w, 0, nil
+func (w windows) At(traces.Part, uint64, int) (traces.Window, error) {
+	return traces.Window{Jobs: w, Counted: len(w)}, nil
 }
 
 // pairs is a rack of two nodes of two GPUs. A job of half, which exchanges 10^9 bytes in an iteration of a second, runs
@@ -371,11 +371,11 @@ func BenchmarkStep(b *testing.B) {
 // late are windows of which only those at odd seeds have an offer; the window with number 0 has none.
 type late struct{ with, without []traces.Job }
 
-func (w late) At(_ traces.Part, seed uint64, window int) (warm, counted []traces.Job, first int, err error) {
+func (w late) At(_ traces.Part, seed uint64, window int) (traces.Window, error) {
 	if window < 0 && seed%2 == 1 {
-		return nil, w.with, 1, nil
+		return traces.Window{Jobs: w.with, Counted: len(w.with), First: 1}, nil
 	}
-	return nil, w.without, 0, nil
+	return traces.Window{Jobs: w.without, Counted: len(w.without)}, nil
 }
 
 // A window in which the agent has nothing to decide is drawn again if the seed chose it. If its number did, it is

@@ -38,7 +38,7 @@ func newBaseline(cfg *Config, spec cluster.Spec) (*baseline, error) {
 // play runs jobs until the last has finished.
 func (b *baseline) play(ctx context.Context, jobs sched.Jobs) error {
 	b.line, b.at = b.line[:0], 0
-	return b.plays.Play(ctx, jobs, 0, b.rule, b)
+	return b.plays.Play(ctx, jobs, b.rule, b)
 }
 
 // Observe implements sim.Observer.

@@ -189,7 +189,7 @@ func (b *baseline) play(ctx context.Context, order string, jobs sched.Jobs, seed
 	b.sum = sums{}
 	h := b.orders[order]
 	h.Reseed(seed)
-	err := b.plays.Play(ctx, jobs, 0, h, b)
+	err := b.plays.Play(ctx, jobs, h, b)
 	return b.sum, err
 }
 

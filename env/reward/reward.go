@@ -36,8 +36,10 @@ func New(name string, waitCost float64) (sched.Reward, error) {
 // Known reports whether New knows name.
 func Known(name string) bool { return slices.Contains(Names(), name) }
 
-// counted reports whether j belongs to the window.
-func counted(w *sched.Window, v *sim.View, j sim.Job) bool { return j >= 0 && v.Pos(j) >= w.First }
+// counted reports whether j is the agent's: all jobs in the system are, but for the warm-up's of a drained episode.
+func counted(w *sched.Window, v *sim.View, j sim.Job) bool {
+	return j >= 0 && (w.Mode != sched.Drained || v.Pos(j) >= w.First)
+}
 
 // total is a sum over a number of jobs.
 type total struct {

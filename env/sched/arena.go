@@ -20,7 +20,8 @@ type Arena interface {
 	// start. sch sees the whole queue. o sees the points that Watch would show; its errors end the episode. The
 	// environment needs a Reset afterwards.
 	Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error
-	// First returns the position of the current episode's first counted job; those before it fill the cluster.
+	// First returns the position of the first job that is the agent's in the current episode; those before it fill the
+	// cluster.
 	First() int
 	// View returns the simulator's state, for rules and observers. It is valid after Reset and until the next Step.
 	View() *sim.View
@@ -52,7 +53,7 @@ func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o
 	if err := e.draw(ctx, ep, part); err != nil {
 		return err
 	}
-	return e.whole.Play(ctx, e.win.Play(), e.win.First, sch, o)
+	return e.whole.Play(ctx, e.win.Play(), sch, o)
 }
 
 // First implements Arena.

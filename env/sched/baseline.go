@@ -17,6 +17,12 @@ import (
 type Jobs struct {
 	List   []traces.Job
 	Origin time.Duration
+	Warm   int  // how many of them run under the rule of the warm-up, until the next job arrives
+	Keep   bool // those that wait at the end of the warm-up stay; else they are dropped
+	// The run ends when the jobs from position From to before Until have ended, Until 0 = to the last job, and at the
+	// latest at End, 0 = no limit.
+	From, Until int
+	End         time.Duration
 }
 
 // Baseline plays the jobs of an episode with a scheduler that sees the whole queue. Not safe for concurrent use.
@@ -34,10 +40,9 @@ func NewBaseline(cfg sim.Config, spec cluster.Spec) (*Baseline, error) {
 	return &Baseline{sim: s}, err
 }
 
-// Play runs jobs until all jobs from position first on have finished, or to the end of the clock. Those before it run
-// under FIFO skip until the job at first arrives; then those still waiting are dropped and sch takes over. o sees every
-// point from there to the last finish.
-func (b *Baseline) Play(ctx context.Context, jobs Jobs, first int, sch sim.Scheduler, o sim.Observer) error {
+// Play runs jobs to their end, or to the end of the clock. sch takes over after the warm-up, if there is one. o sees
+// every point from there to the end.
+func (b *Baseline) Play(ctx context.Context, jobs Jobs, sch sim.Scheduler, o sim.Observer) error {
 	b.stream.ResetAt(jobs.List, jobs.Origin)
 	if err := b.sim.Reset(&b.stream); err != nil {
 		return err
@@ -45,36 +50,42 @@ func (b *Baseline) Play(ctx context.Context, jobs Jobs, first int, sch sim.Sched
 	if r := b.sim.Refused(); r.Count > 0 {
 		return fmt.Errorf("%w: %d jobs of the window do not fit the cluster", env.ErrEpisode, r.Count)
 	}
-	p, err := b.begin(ctx, first)
+	p, err := b.begin(ctx, &jobs)
 	if err != nil {
 		return err
 	}
-	return b.playOn(ctx, b.sim, p, first, len(jobs.List)-first, sch, o)
+	return b.playOn(ctx, b.sim, p, &jobs, sch, o)
 }
 
-// playOn plays s on with sch from p, its current point, until counted jobs from position first on have finished, or to
-// the end of the clock.
-func (b *Baseline) playOn(ctx context.Context, s *sim.Simulator, p *sim.Point, first, counted int, sch sim.Scheduler,
+// playOn plays s on with sch from p, its current point, to the end of jobs, or to the end of the clock.
+func (b *Baseline) playOn(ctx context.Context, s *sim.Simulator, p *sim.Point, jobs *Jobs, sch sim.Scheduler,
 	o sim.Observer) (err error) {
 	v := s.View()
 	if k, ok := sch.(Keeper); ok {
-		if b.stops != nil {
-			k.Keep(first, b.stops.Min)
-		} else {
+		switch {
+		case b.stops == nil:
 			k.Keep(0, 0)
+		case jobs.Keep:
+			k.Keep(0, b.stops.Min)
+		default:
+			k.Keep(jobs.Warm, b.stops.Min)
 		}
 	}
 	sch.Reset(v)
-	for done := 0; ; {
+	until := jobs.Until
+	if until == 0 {
+		until = len(jobs.List)
+	}
+	for left := until - jobs.From; ; {
 		for i := range p.Events {
-			if e := &p.Events[i]; e.Kind == sim.Finish && v.Pos(e.Job) >= first {
-				done++
+			if e := &p.Events[i]; e.Kind == sim.Finish && v.Pos(e.Job) >= jobs.From && v.Pos(e.Job) < until {
+				left--
 			}
 		}
 		if err := o.Observe(v, p); err != nil {
 			return err
 		}
-		if done == counted || v.Over() {
+		if left == 0 || v.Over() || jobs.End > 0 && v.Now() >= jobs.End {
 			return nil
 		}
 		if err := sim.Decide(s, sch, p, &b.dec, nil); err != nil {
@@ -86,24 +97,38 @@ func (b *Baseline) playOn(ctx context.Context, s *sim.Simulator, p *sim.Point, f
 	}
 }
 
-// begin returns the first point at which a counted job has arrived.
-func (b *Baseline) begin(ctx context.Context, first int) (*sim.Point, error) {
-	if first == 0 {
+// begin returns the first point at which a job after the warm-up has arrived.
+func (b *Baseline) begin(ctx context.Context, jobs *Jobs) (*sim.Point, error) {
+	if jobs.Warm == 0 {
 		return b.sim.Advance(ctx)
 	}
-	return warmUp(ctx, b.sim, b.warm, &b.dec, first, nil)
+	w := warmUp{first: jobs.Warm, keep: jobs.Keep}
+	return w.run(ctx, b.sim, b.warm, &b.dec)
 }
 
-func fifoSkip(placement string) (schedulers.Policy, error) {
-	cfg := schedulers.DefaultConfig()
-	cfg.Admission, cfg.Placement = "skip", placement
-	return schedulers.New(cfg)
+// warmRule returns the rule of the warm-up.
+func warmRule(cfg *Config, placement string) (schedulers.Policy, error) {
+	h := schedulers.DefaultConfig()
+	h.Admission, h.Placement = "skip", placement
+	if order := cfg.order(cfg.Ahead); order != "" {
+		if h.Order = order; cfg.Estimates.Known() {
+			h.Estimates = cfg.Estimates
+		}
+	}
+	return schedulers.New(h)
 }
 
-// warmUp runs the jobs before position first under h until the job at first arrives, then drops those still waiting. It
-// returns the last point and shows the earlier ones to seen. d is scratch space.
-func warmUp(ctx context.Context, s *sim.Simulator, h schedulers.Policy, d *sim.Decision, first int,
-	seen func(*sim.Point)) (*sim.Point, error) {
+// warmUp is what happens before an episode.
+type warmUp struct {
+	first int  // position of the job whose arrival ends it
+	keep  bool // the jobs that wait then stay; else they are dropped
+	// seen is shown every point but the last, and started every decision that has been carried out; nil = nothing is.
+	seen    func(*sim.Point)
+	started func(*sim.Decision)
+}
+
+// run runs the jobs before the first under h until that one arrives, and returns that point. d is scratch space.
+func (w *warmUp) run(ctx context.Context, s *sim.Simulator, h schedulers.Policy, d *sim.Decision) (*sim.Point, error) {
 	v := s.View()
 	h.Reset(v)
 	for {
@@ -111,13 +136,16 @@ func warmUp(ctx context.Context, s *sim.Simulator, h schedulers.Policy, d *sim.D
 		if err != nil {
 			return nil, err
 		}
-		if v.Arrived() > first {
-			return p, dropOld(s, d, first)
+		if v.Arrived() > w.first {
+			if w.keep {
+				return p, nil
+			}
+			return p, dropOld(s, d, w.first)
 		}
-		if seen != nil {
-			seen(p)
+		if w.seen != nil {
+			w.seen(p)
 		}
-		if err := sim.Decide(s, h, p, d, nil); err != nil {
+		if err := sim.Decide(s, h, p, d, w.started); err != nil {
 			return nil, err
 		}
 	}

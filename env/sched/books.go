@@ -64,6 +64,9 @@ func (e *Env) event(ev *sim.Event) {
 		}
 		t := v.Trace(ev.Job)
 		jct := ev.At - t.Submit
+		if e.win.Counts(v.Pos(ev.Job)) {
+			e.counted++
+		}
 		e.done++
 		e.last = ev.At
 		e.jct += jct.Seconds()
@@ -80,7 +83,7 @@ func (e *Env) learn(j sim.Job) {
 	}
 	k := Known{
 		Estimate: e.est.Of(s.View, j), GPUs: float64(t.Milli()) / 1000, Submit: t.Submit,
-		Counted: s.View.Pos(j) >= e.win.First, Plain: s.View.Request(j).Plain(),
+		Counted: e.win.Mode != Drained || s.View.Pos(j) >= e.win.First, Plain: s.View.Request(j).Plain(),
 	}
 	if e.steer.on && !e.takes(t) {
 		k.Counted = false // a workload would not have it

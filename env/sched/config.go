@@ -28,7 +28,31 @@ type Config struct {
 	Estimates sim.Estimates `yaml:"estimates"`
 	// whether observations show forecasts of single jobs: auto, on or off
 	Forecast Forecast `yaml:"forecast,omitempty"`
+	// Ahead is the rule of the warm-up of ongoing episodes, over the whole queue with admission skip: fifo, sjf, smallest,
+	// or auto, which is sjf, and smallest without estimates. "" = fifo.
+	Ahead string `yaml:"ahead,omitempty"`
+
+	// Mode is how episodes begin and end. It follows from the environment's version and from what plays, not from a key.
+	Mode Mode `yaml:"-"`
 }
+
+// Mode is how episodes begin and end.
+type Mode uint8
+
+const (
+	// Drained episodes, those of version 1, begin with the jobs that run after a warm-up; the jobs that wait then leave.
+	// No job arrives after the counted ones, and the episode lasts until they have ended. Every window is stretched to the
+	// load by a factor of its own.
+	Drained Mode = iota
+	// Ongoing episodes, those of version 2, are stretches of time of a cluster in operation: they begin with the queue
+	// that the warm-up has left and are truncated when the first job after the counted ones arrives. All jobs in the
+	// system are the agent's. The whole workload has one factor.
+	Ongoing
+	// Streamed episodes are those of evaluations: the policy plays all jobs of the window, those before and after the
+	// counted ones too, on a cluster that is empty at first, until the counted ones have ended. The whole workload has one
+	// factor.
+	Streamed
+)
 
 // DefaultConfig returns the settings under which results are compared.
 func DefaultConfig() Config {
@@ -50,6 +74,10 @@ func (c *Config) Validate() error {
 		"a time of at most 146 years, or 0s for none")
 	l.Add(c.MaxSteps >= 0, "max_steps", c.MaxSteps, "a number of steps, or 0 for none")
 	l.Add(c.Forecast.Valid(), "forecast", c.Forecast, ForecastWanted)
+	l.Add(slices.Contains(aheads(), c.Ahead), "ahead", c.Ahead, "auto, fifo, sjf or smallest")
+	l.Add(c.Ahead == "" || c.Mode != Drained, "ahead", c.Ahead, `"": episodes of version 1 warm up by fifo`)
+	l.Add(!c.Contested || c.Mode != Ongoing, "contested", fmt.Sprint(c.Contested),
+		"false: what FIFO and SJF differ by is not known before the episode has ended")
 	if c.Contested && !c.Estimates.Known() {
 		l.Add(false, "contested", fmt.Sprint(c.Contested), "false where there are no estimates")
 	}
@@ -59,11 +87,17 @@ func (c *Config) Validate() error {
 // relatives are the values of Config.Relative.
 func relatives() []string { return []string{"", "fifo", "sjf", "smallest", "auto"} }
 
-// baseline returns the order that Relative names. auto is sjf, or smallest without estimates: there, an SJF that knows
-// the run times would be clairvoyant compared with the agent.
-func (c *Config) baseline() string {
-	if c.Relative != "auto" {
-		return c.Relative
+// aheads are the values of Config.Ahead.
+func aheads() []string { return []string{"", "auto", "fifo", "sjf", "smallest"} }
+
+// baseline returns the order that Relative names.
+func (c *Config) baseline() string { return c.order(c.Relative) }
+
+// order returns the order called name. auto is sjf, or smallest without estimates: there, an SJF that knows the run
+// times would be clairvoyant compared with the agent.
+func (c *Config) order(name string) string {
+	if name != "auto" {
+		return name
 	}
 	if !c.Estimates.Known() {
 		return "smallest"

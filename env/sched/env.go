@@ -53,10 +53,16 @@ type Filter struct {
 	Keeps func(ctx context.Context, e *Env, seed uint64) (bool, error)
 }
 
-// Windows returns the jobs of an episode: the counted ones and those before them. *traces.Windows is the usual
+// Windows returns the jobs of an episode: the counted ones and those around them. *traces.Windows is the usual
 // implementation. The slices may be shared and must not be changed.
 type Windows interface {
-	At(p traces.Part, seed uint64, window int) (warm, counted []traces.Job, first int, err error)
+	At(p traces.Part, seed uint64, window int) (traces.Window, error)
+}
+
+// Offering are Windows that know the load of the whole workload, by which Ongoing and Streamed episodes are stretched.
+type Offering interface {
+	// Offered returns the GPU time that the workload asks for over that of the cluster in the time over which it arrives.
+	Offered() float64
 }
 
 // Env is a scheduling environment assembled from Parts. Not safe for concurrent use.
@@ -78,10 +84,12 @@ type Env struct {
 	base   *relative // nil if no baseline plays
 
 	shell   Shell
+	offered float64 // GPU time that the workload's jobs ask for, of the cluster's, before they are stretched
 	seed    uint64  // of the episode
 	log     bool    // a stream is played, and no episode
 	started int     // jobs that have started since the episode began
-	done    int     // counted jobs that have finished
+	done    int     // the agent's jobs that have finished
+	counted int     // those of them that count
 	jct     float64 // seconds, summed over finished counted jobs
 	wait    float64
 	slow    float64
@@ -94,7 +102,9 @@ type Env struct {
 	books   Follower // the encoder, nil if it keeps no books
 	shown   int      // how many events of the current point's decisions it has been shown
 	watch   sim.Observer
-	seen    func(*sim.Point) // e.warmed, kept here so that episodes do not allocate it
+	// e.warmed and e.left, kept here so that episodes do not allocate them
+	seen  func(*sim.Point)
+	begun func(*sim.Decision)
 	steer   steering
 }
 
@@ -119,8 +129,16 @@ func New(cfg Config, p Parts) (*Env, error) {
 		return nil, err
 	}
 	e := &Env{cfg: cfg, parts: p, est: est, sim: s, gangs: gangs{rows: p.Running, stops: p.Stops}}
-	if !p.Cold {
-		if e.warm, err = fifoSkip(p.Placement); err != nil {
+	if cfg.Mode != Drained && cfg.Load > 0 {
+		o, ok := p.Windows.(Offering)
+		if !ok || !(o.Offered() > 0) {
+			return nil, fmt.Errorf("%s: the load that these jobs offer (%T) is not known; want load 0", p.ID, p.Windows)
+		}
+		e.offered = o.Offered()
+	}
+	e.begun = e.left
+	if !p.Cold || cfg.Mode == Ongoing {
+		if e.warm, err = warmRule(&cfg, p.Placement); err != nil {
 			return nil, err
 		}
 	}
@@ -255,6 +273,9 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 	if err != nil {
 		return false, err
 	}
+	if e.win.Mode == Ongoing {
+		e.done = 0 // what ended in the warm-up is no news
+	}
 	if err := e.score.Begin(ctx, e, ep, p); err != nil {
 		return false, err
 	}
@@ -265,16 +286,27 @@ func (e *Env) begin(ctx context.Context, ep env.Episode, part traces.Part) (bool
 
 // first runs to the first point at which a counted job has arrived.
 func (e *Env) first(ctx context.Context) (*sim.Point, error) {
-	if e.warm == nil {
+	if e.warm == nil || e.win.First == 0 {
 		return e.sim.Advance(ctx)
 	}
-	return warmUp(ctx, e.sim, e.warm, &e.dec, e.win.First, e.seen)
+	w := warmUp{first: e.win.First, seen: e.seen}
+	if e.win.Mode == Ongoing {
+		w.keep, w.started = true, e.begun
+	}
+	return w.run(ctx, e.sim, e.warm, &e.dec)
+}
+
+// left takes a job out of the queue that the rule of the warm-up has started.
+func (e *Env) left(d *sim.Decision) {
+	if d.Op == sim.StartJob {
+		e.dequeue(d.Job)
+	}
 }
 
 // open resets the simulator to the beginning of jobs.
 func (e *Env) open(jobs traces.Stream, seed uint64) error {
 	e.log, e.steer.on, e.state.Facts = false, false, false
-	e.started, e.done, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0, 0
+	e.started, e.done, e.counted, e.jct, e.wait, e.slow, e.last = 0, 0, 0, 0, 0, 0, 0
 	if err := e.sim.Reset(jobs); err != nil {
 		return err
 	}
@@ -319,33 +351,41 @@ func (e *Env) draw(ctx context.Context, ep env.Episode, part traces.Part) error 
 	}
 }
 
-// prepare fills e.win with the jobs that the seed draw draws: the window and those before it, with submit times
+// prepare fills e.win with the jobs that the seed draw draws: the window and those around it, with submit times
 // stretched.
 func (e *Env) prepare(ep env.Episode, part traces.Part, draw uint64) error {
-	warm, counted, at, err := e.parts.Windows.At(part, draw, ep.Window)
+	w, err := e.parts.Windows.At(part, draw, ep.Window)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", env.ErrEpisode, e.spec.ID, err)
 	}
-	if e.parts.Cold {
-		warm = nil
+	gpus, mode := e.sim.View().Cluster().GPUs(), e.cfg.Mode
+	if mode == Drained {
+		w.Jobs = w.Jobs[:w.Warm+w.Counted]
+		if e.parts.Cold {
+			w.Jobs, w.Warm = w.Counting(), 0
+		}
 	}
 	f := 1.0
-	if e.cfg.Load > 0 {
-		f = traces.LoadFactor(counted, e.sim.View().Cluster().GPUs(), e.cfg.Load)
+	switch {
+	case e.cfg.Load > 0 && mode == Drained:
+		f = traces.LoadFactor(w.Counting(), gpus, e.cfg.Load)
+	case e.cfg.Load > 0:
+		f = e.offered / e.cfg.Load
 	}
-	e.win = Window{At: at, First: len(warm), Jobs: len(counted), GPUs: e.sim.View().Cluster().GPUs(), Tau: e.cfg.Tau,
-		Traced: e.win.Traced[:0]}
-	first := counted[0].Submit
-	if len(warm) > 0 {
-		first = warm[0].Submit
+	e.win = Window{Mode: mode, At: w.First, First: w.Warm, Warm: w.Warm, Counted: w.Counted, Jobs: w.Counted, GPUs: gpus,
+		Tau: e.cfg.Tau, Origin: w.Jobs[0].Submit, Traced: append(e.win.Traced[:0], w.Jobs...)}
+	for i := range e.win.Traced {
+		j := &e.win.Traced[i]
+		j.Submit = stretched(j.Submit-e.win.Origin, f)
 	}
-	e.win.Origin = first
-	for _, part := range [2][]traces.Job{warm, counted} {
-		for i := range part {
-			e.win.Traced = append(e.win.Traced, part[i])
-			j := &e.win.Traced[len(e.win.Traced)-1]
-			j.Submit = stretched(j.Submit-first, f)
+	switch mode {
+	case Ongoing:
+		if len(w.Jobs) <= w.Warm+w.Counted {
+			return fmt.Errorf("%w: %s: no job arrives after the window, so its time has no end", env.ErrEpisode, e.spec.ID)
 		}
+		e.win.End = e.win.Traced[w.Warm+w.Counted].Submit
+	case Streamed:
+		e.win.First, e.win.Jobs = 0, len(w.Jobs)
 	}
 	e.win.Begin = e.win.Traced[e.win.First].Submit
 	e.est.Seed = ep.Seed

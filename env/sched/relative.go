@@ -25,7 +25,9 @@ type relative struct {
 	future sim.Future
 
 	first     int // position of the first counted job
+	mode      Mode
 	recording bool
+	fresh     bool // no point has been seen since recording began
 	jct       float64 // seconds, of the counted jobs that have finished
 	done      int
 }
@@ -43,7 +45,7 @@ func newRelative(e *Env) (*relative, error) {
 	if b.plays.sim, err = NewSimulator(simulated, e.parts.Cluster); err != nil {
 		return nil, err
 	}
-	if b.plays.warm, err = fifoSkip(e.parts.Placement); err != nil {
+	if b.plays.warm, err = warmRule(&e.cfg, e.parts.Placement); err != nil {
 		return nil, err
 	}
 	if !e.est.Causal() {
@@ -86,7 +88,7 @@ func (b *relative) contested(ctx context.Context, e *Env, _ uint64) (bool, error
 func (b *relative) record(ctx context.Context, e *Env, p *sim.Point) error {
 	b.line.reset()
 	b.reward.Reset(&e.win)
-	b.recording = true
+	b.recording, b.fresh = true, true
 	defer func() { b.recording = false }()
 	v := e.state.View
 	if b.fork == nil || e.sim.Refused().Count > 0 {
@@ -96,7 +98,8 @@ func (b *relative) record(ctx context.Context, e *Env, p *sim.Point) error {
 	h := b.begin(e, b.order)
 	b.future.Jobs = e.win.Traced[v.Arrived():]
 	b.fork.CopyFrom(v, &b.future)
-	return b.plays.playOn(ctx, b.fork, p, e.win.First, e.win.Jobs, h, b)
+	jobs := e.win.Play()
+	return b.plays.playOn(ctx, b.fork, p, &jobs, h, b)
 }
 
 // begin makes a baseline ready for e's window.
@@ -105,19 +108,25 @@ func (b *relative) begin(e *Env, order string) schedulers.Policy {
 	if schedulers.Estimating(order) { // the noise is the episode's; a random placement keeps its seed
 		h.Reseed(e.seed)
 	}
-	b.first, b.jct, b.done = e.win.First, 0, 0
+	b.first, b.mode, b.jct, b.done = e.win.First, e.win.Mode, 0, 0
 	return h
 }
 
 // play runs one baseline and returns the mean JCT of the counted jobs in seconds.
 func (b *relative) play(ctx context.Context, e *Env, order string) (jct float64, err error) {
 	h := b.begin(e, order)
-	err = b.plays.Play(ctx, e.win.Play(), e.win.First, h, b)
+	err = b.plays.Play(ctx, e.win.Play(), h, b)
 	return b.jct / float64(b.done), err
 }
 
 // Observe implements sim.Observer.
 func (b *relative) Observe(v *sim.View, p *sim.Point) error {
+	if b.recording && b.fresh && b.mode == Ongoing {
+		enter(b.reward, v)
+		b.line.add(p.Now, b.reward.Rate(), 0)
+		b.fresh = false
+		return nil
+	}
 	for i := range p.Events {
 		ev := &p.Events[i]
 		if ev.Kind == sim.Finish && v.Pos(ev.Job) >= b.first {

@@ -57,17 +57,38 @@ type timed struct {
 	base  *relative // nil = nothing is subtracted
 	fresh bool      // no step has begun: what has been earned is paid with the first
 	carry float64   // earned before the first decision
+	// Of Ongoing episodes.
+	tally   tally
+	entered bool // the account has begun with what was there
 }
 
 // Fields implements Score.
 func (x *timed) Fields() []env.Field {
 	inf := float32(math.Inf(1))
+	if x.e.cfg.Mode == Ongoing {
+		return ongoingFields()
+	}
 	return []env.Field{
 		{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
 		{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end", Metric: true},
 		{Name: "slowdown", High: inf, Unit: "ratio", Doc: "mean JCT / work; at the end", Metric: true},
 		{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
 		{Name: "unfinished", High: inf, Unit: "jobs", Doc: "counted jobs that had not finished at the end", Metric: true},
+	}
+}
+
+// ongoingFields are the columns of Ongoing episodes. Sums over consecutive stretches are those of the whole run.
+func ongoingFields() []env.Field {
+	inf := float32(math.Inf(1))
+	return []env.Field{
+		{Name: "jct_s", High: inf, Unit: "seconds", Metric: true,
+			Doc: "job-seconds in the system over the number of arrivals, by Little's law the mean job completion time; at the end"},
+		{Name: "wait_s", High: inf, Unit: "seconds", Metric: true,
+			Doc: "job-seconds not on GPUs over the number of arrivals; at the end"},
+		{Name: "slowdown", High: inf, Unit: "ratio", Metric: true,
+			Doc: "time in the system, each job's in units of its work, over the number of arrivals; at the end"},
+		{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "length of the episode; at the end", Metric: true},
+		{Name: "unfinished", High: inf, Unit: "jobs", Doc: "jobs in the system at the end", Metric: true},
 	}
 }
 
@@ -81,11 +102,24 @@ func (x *timed) Begin(ctx context.Context, e *Env, _ env.Episode, p *sim.Point) 
 	}
 	x.account.begin(e.win.Begin)
 	x.fresh = true
+	if x.entered = e.win.Mode == Ongoing; x.entered {
+		enter(x.reward, e.state.View)
+		x.tally.begin(e.state.View)
+	}
 	return nil
 }
 
 // Point implements Score.
-func (x *timed) Point(p *sim.Point) { x.point(x.e.state.View, p) }
+func (x *timed) Point(p *sim.Point) {
+	if x.entered { // the first point, whose events belong to the stretch of time before
+		x.entered = false
+		return
+	}
+	x.point(x.e.state.View, p)
+	if x.e.win.Mode == Ongoing {
+		x.tally.point(x.e.state.View, p, x.e.state.Waiting)
+	}
+}
 
 // Decided implements Score: a reward sees decisions as events of the next point.
 func (x *timed) Decided(*sim.Decision) {}
@@ -123,6 +157,12 @@ func (x *timed) Infos(dst []float64, kind env.Kind) {
 		return
 	}
 	e := x.e
+	if e.win.Mode == Ongoing {
+		n := float64(e.win.Jobs)
+		dst[InfoJCT-1], dst[InfoWait-1], dst[InfoSlowdown-1] = x.tally.jobs/n, x.tally.wait/n, x.tally.stretch/n
+		dst[InfoMakespan-1], dst[InfoUnfinished-1] = (x.tally.now - e.win.Begin).Seconds(), float64(x.tally.system)
+		return
+	}
 	if n := float64(e.done); n > 0 {
 		dst[InfoJCT-1], dst[InfoWait-1], dst[InfoSlowdown-1] = e.jct/n, e.wait/n, e.slow/n
 		dst[InfoMakespan-1] = (e.last - e.win.Begin).Seconds()

@@ -57,7 +57,7 @@ type Known struct {
 	Area     float64       // Rest·n in GPU-nanoseconds; n where there are no estimates
 	Submit   time.Duration
 	Feature  [5]float32
-	Counted  bool // belongs to the window
+	Counted  bool // the agent's: it does not belong to the warm-up of a Drained episode
 	Plain    bool // it fits wherever n GPUs are free (cluster.Request.Plain)
 }
 
@@ -71,18 +71,35 @@ func (s *State) CanFit(j sim.Job) bool {
 
 // Window is what stays the same throughout an episode.
 type Window struct {
-	At     int           // index of the first counted job in the workload
-	First  int           // position of the first counted job; those before it are occupants
-	Jobs   int           // counted jobs
-	Begin  time.Duration // submit of the first counted job
+	Mode Mode
+	At   int // index of the first counted job in the workload
+	// First is the position of the first job that is the agent's. In Drained episodes that is the first counted job, and
+	// those before it are occupants.
+	First int
+	// Jobs is the number of jobs over which means are taken: those counted, and in Streamed episodes all.
+	Jobs   int
+	Begin  time.Duration // submit of the job at First; in Ongoing episodes, of the first counted job
+	End    time.Duration // when an Ongoing episode is truncated; else 0
 	GPUs   int           // of the cluster
 	Tau    time.Duration
 	Origin time.Duration // the trace's clock when the episode's shows 0
-	Traced []traces.Job  // the jobs of the warm-up, then the counted jobs, with the episode's submit times
+	Traced []traces.Job  // the jobs before the counted ones, those, and those after them, with the episode's submit times
+	// Warm and Counted are how many of Traced come before the counted jobs, and how many count.
+	Warm, Counted int
 }
 
 // Play returns the jobs for Baseline.Play.
-func (w *Window) Play() Jobs { return Jobs{w.Traced, w.Origin} }
+func (w *Window) Play() Jobs {
+	j := Jobs{List: w.Traced, Origin: w.Origin, Warm: w.Warm, Keep: w.Mode != Drained, From: w.Warm,
+		Until: w.Warm + w.Counted, End: w.End}
+	if w.Mode == Streamed {
+		j.Warm = 0
+	}
+	return j
+}
+
+// Counts reports whether the job at a position of the run counts: it decides when a Drained or Streamed episode ends.
+func (w *Window) Counts(pos int) bool { return pos >= w.Warm && pos < w.Warm+w.Counted }
 
 // Slots chooses which waiting jobs are visible. Add is called for each job that arrives, in order of position, and for
 // each that was stopped and waits again; Remove when it has started or left. Fill sets State.Slots and State.Fits. None

@@ -60,14 +60,22 @@ func (e *Env) ended() bool {
 	switch {
 	case e.log:
 		return e.state.Waiting == 0 && !e.state.View.Arriving()
+	case e.win.Mode == Ongoing:
+		return false
+	case e.win.Mode == Streamed:
+		return e.counted == e.win.Counted
 	case e.parts.Starts:
 		return e.started == e.win.Jobs
 	}
 	return e.done == e.win.Jobs
 }
 
-// overdue reports whether the horizon has passed before the last counted job finished.
+// overdue reports whether the horizon has passed before the last counted job finished, or the time of an Ongoing
+// episode.
 func (e *Env) overdue() bool {
+	if e.win.End > 0 && e.state.View.Now() >= e.win.End {
+		return true
+	}
 	return e.cfg.Horizon > 0 && e.state.View.Now() >= sim.After(e.win.Begin, e.cfg.Horizon) && e.done < e.win.Jobs
 }
 
@@ -100,8 +108,11 @@ func (e *Env) apply() error {
 // goOn advances the clock to the next event, the horizon, or until, which is 0 for none.
 func (e *Env) goOn(ctx context.Context, until time.Duration) error {
 	d := sim.Decision{Op: sim.Wait, Until: until}
+	if e.win.End > 0 && (until == 0 || e.win.End < until) {
+		d.Until = e.win.End
+	}
 	if e.cfg.Horizon > 0 {
-		if end := sim.After(e.win.Begin, e.cfg.Horizon); until == 0 || end < until {
+		if end := sim.After(e.win.Begin, e.cfg.Horizon); d.Until == 0 || end < d.Until {
 			d.Until = end
 		}
 	}
@@ -132,7 +143,7 @@ func (e *Env) Step(ctx context.Context, a env.Action, ts *env.TimeStep) error {
 		return err
 	}
 	e.fill(ts, e.score.Pay(kind), e.state.View.Now()-from, e.shell.Took(a, kind))
-	if kind == env.Terminated && e.parts.Starts {
+	if kind == env.Terminated && e.parts.Starts && e.win.Mode == Drained {
 		return e.finish(context.Background())
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 type Workload struct {
 	Windows *traces.Windows
 	Left    LeftOut
+	Offered float64 // the GPU time that the jobs ask for, of the cluster's in the time over which they arrive
 }
 
 // LeftOut counts the jobs of a workload that an environment does not take. Shares are of the GPU time, run time × GPUs,
@@ -41,6 +42,7 @@ type Taken struct {
 	MaxGPUs, Window, Warm int
 	Estimates             sim.Estimates
 	Forecast              Forecast
+	Mode                  Mode
 }
 
 // Remembers reports whether environments over the workload have predictors, which know what ended before an episode.
@@ -84,7 +86,10 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 					fault.Key("limit"))
 		}
 	}
-	w.Windows, err = traces.NewWindows(kept, cfg.Window, cfg.Warm)
+	w.Offered = traces.LoadFactor(kept, c.GPUs(), 1)
+	if w.Windows, err = traces.NewWindows(kept, cfg.Window, cfg.Warm); err == nil && cfg.Mode == Ongoing {
+		w.Windows, err = w.Windows.Followed()
+	}
 	return w, err
 }
 

@@ -143,11 +143,11 @@ func (e *Env) load(ep env.Episode, t *task) (env.Episode, error) {
 	if err != nil {
 		return ep, err
 	}
-	_, counted, _, err := e.work.windows.At(part, ep.Seed, ep.Window)
+	w, err := e.work.windows.At(part, ep.Seed, ep.Window)
 	if err != nil {
 		return ep, fmt.Errorf("%w: %s: %w", env.ErrEpisode, ID, err)
 	}
-	e.work.fill(e.jobs, counted, &e.cfg, t, ep.Seed)
+	e.work.fill(e.jobs, w.Counting(), &e.cfg, t, ep.Seed)
 	ep.Split = split
 	return ep, nil
 }

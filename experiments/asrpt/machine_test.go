@@ -283,7 +283,7 @@ func TestTheMachineAgreesWithTheSimulator(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := &metrics.Collector{Keep: func(int) bool { return true }}
-			if err := b.Play(t.Context(), sched.Jobs{List: list}, 0, policy, m); err != nil {
+			if err := b.Play(t.Context(), sched.Jobs{List: list}, policy, m); err != nil {
 				t.Fatal(err)
 			}
 			want := make([]float64, len(jobs))

@@ -285,16 +285,16 @@ func userName(user uint32) string {
 }
 
 // At implements sched.Windows: a window anywhere in the training part, drawn from seed. There are no others.
-func (x *index) At(p traces.Part, seed uint64, window int) (warm, counted []traces.Job, first int, err error) {
+func (x *index) At(p traces.Part, seed uint64, window int) (w traces.Window, err error) {
 	if p != traces.Training || window >= 0 {
-		return nil, nil, 0, fmt.Errorf("ddppo: only training windows that are drawn can be had, not number %d of the %v part",
+		return w, fmt.Errorf("ddppo: only training windows that are drawn can be had, not number %d of the %v part",
 			window, p)
 	}
 	var pcg rand.PCG
 	rng.Seed(&pcg, seed, "ddppo/window")
-	first = x.training[0] + rand.New(&pcg).IntN(x.training[1]-x.training[0]-x.window+1)
-	counted = make([]traces.Job, x.window)
-	return nil, counted, first, x.read(counted, first)
+	w.First = x.training[0] + rand.New(&pcg).IntN(x.training[1]-x.training[0]-x.window+1)
+	w.Jobs, w.Counted = make([]traces.Job, x.window), x.window
+	return w, x.read(w.Jobs, w.First)
 }
 
 // Predictor implements sched.Foresight.

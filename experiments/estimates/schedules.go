@@ -94,7 +94,7 @@ func play(ctx context.Context, l *log, k *knowledge, c *scheduler, jobs []traces
 		return nil, err
 	}
 	m := &metrics.Collector{Keep: func(pos int) bool { return pos >= counted }}
-	if err := b.Play(ctx, sched.Jobs{List: from(jobs), Origin: jobs[0].Submit}, 0, policy, m); err != nil {
+	if err := b.Play(ctx, sched.Jobs{List: from(jobs), Origin: jobs[0].Submit}, policy, m); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	if m.Len() != len(jobs)-counted {

@@ -202,8 +202,8 @@ func (t *trained) open(mode string, windows windowsOf) (*queuerank.Env, error) {
 type windowsOf [][]traces.Job
 
 // At implements sched.Windows.
-func (w windowsOf) At(_ traces.Part, _ uint64, i int) (warm, counted []traces.Job, first int, err error) {
-	return nil, w[i], 0, nil
+func (w windowsOf) At(_ traces.Part, _ uint64, i int) (traces.Window, error) {
+	return traces.Window{Jobs: w[i], Counted: len(w[i])}, nil
 }
 
 // simulated returns jobs of the machine as jobs of the simulator.

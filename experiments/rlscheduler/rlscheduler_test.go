@@ -219,8 +219,8 @@ func TestTheTableOfThePaper(t *testing.T) {
 // jobsOf is one window of jobs for QueueRank-v1.
 type jobsOf []traces.Job
 
-func (w jobsOf) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
-	return nil, w, 0, nil
+func (w jobsOf) At(traces.Part, uint64, int) (traces.Window, error) {
+	return traces.Window{Jobs: w, Counted: len(w)}, nil
 }
 
 // The small machine and QueueRank-v1 with peer agree on every decision, observation and score of random play, on

@@ -105,7 +105,7 @@ func (w *Scenario) NewVec(cfg *config.Config, workers int) (*vec.Vec, error) {
 func (w *Scenario) count(part traces.Part, n int) (int, error) {
 	have := w.Taken.Windows.Count(part)
 	if have == 0 {
-		_, _, _, err := w.Taken.Windows.At(part, 0, 0)
+		_, err := w.Taken.Windows.At(part, 0, 0)
 		return 0, w.About.WithFlags(&fault.Mistake{Err: fmt.Errorf("%s: %w", w.Trace.File, err)})
 	}
 	return min(n, have), nil

@@ -57,11 +57,11 @@ func (r *runner) report(played [][][]result) (*report.Report, error) {
 		out.Env, out.Metric = r.scenario.About.ID, r.scenario.About.Metric.Key
 	}
 	for i := range r.episodes {
-		_, counted, first, err := r.scenario.Taken.Windows.At(r.part, 0, i)
+		w, err := r.scenario.Taken.Windows.At(r.part, 0, i)
 		if err != nil {
 			return nil, err
 		}
-		out.Windows = append(out.Windows, report.WindowInfo{Seed: r.episode(i).Seed, FirstJob: first, Jobs: len(counted)})
+		out.Windows = append(out.Windows, report.WindowInfo{Seed: r.episode(i).Seed, FirstJob: w.First, Jobs: w.Counted})
 	}
 	// scored returns whether policy p has a metric that is not one of the simulator's.
 	scored := func(p int) bool { return out.HasScores() && !math.IsNaN(played[p][0][0].score) }

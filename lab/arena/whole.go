@@ -19,8 +19,8 @@ type whole struct {
 }
 
 // At implements sched.Windows.
-func (w *whole) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
-	return w.jobs[:w.warm], w.jobs[w.warm:], w.first + w.warm, nil
+func (w *whole) At(traces.Part, uint64, int) (traces.Window, error) {
+	return traces.Window{Jobs: w.jobs, Warm: w.warm, Counted: len(w.jobs) - w.warm, First: w.first + w.warm}, nil
 }
 
 // Jobs implements envs.Windows.
@@ -29,12 +29,12 @@ func (w *whole) Jobs(traces.Part) []traces.Job { return w.jobs }
 // all returns the whole part as a single window, and how many jobs at each end of it are not counted.
 func (r *runner) all() (all *whole, cut int, err error) {
 	windows := r.scenario.Taken.Windows
-	_, _, first, err := windows.At(r.part, 0, 0)
+	at, err := windows.At(r.part, 0, 0)
 	if err != nil {
 		return nil, 0, err
 	}
 	warm := windows.Warm()
-	all = &whole{jobs: windows.Jobs(r.part), warm: warm, first: first - warm}
+	all = &whole{jobs: windows.Jobs(r.part), warm: warm, first: at.First - warm}
 	all.Foresight, _ = r.scenario.Source.Windows.(sched.Foresight)
 	return all, (len(all.jobs) - warm) / 20, nil
 }

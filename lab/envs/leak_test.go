@@ -119,11 +119,11 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 				}
 				for estimates, hidden := range map[string]bool{"history": true, "gbdt": true, "exact": false} {
 					e, windows := open(jobs, estimates)
-					warm, _, first, err := windows.At(traces.Test, 0, 1)
+					w, err := windows.At(traces.Test, 0, 1)
 					if err != nil {
 						t.Fatal(err)
 					}
-					begin := first - len(warm)
+					begin := w.First - w.Warm
 					want, done := watch(t, e, 1) // which jobs start, and so which ends are seen, depends on the estimates
 					cut := want[len(want)*quarter/4].now
 					longer := slices.Clone(jobs)
@@ -133,7 +133,7 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 						switch {
 						case i < begin && j.Submit+j.Work < jobs[begin].Submit: // ended before the episode
 						case i >= begin && noted && end <= cut: // ended in it
-						case i >= begin && i < first && !noted: // ended, or was dropped, before the agent's first step
+						case i >= begin && i < w.First && !noted: // ended, or was dropped, before the agent's first step
 						default:
 							j.Work += add[i]
 						}

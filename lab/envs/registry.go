@@ -60,8 +60,8 @@ func Describe(id string, set func(args *Args) error) (*Info, error) {
 type noWorkload struct{}
 
 // At implements sched.Windows.
-func (noWorkload) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
-	return nil, nil, 0, fmt.Errorf("there is no workload")
+func (noWorkload) At(traces.Part, uint64, int) (traces.Window, error) {
+	return traces.Window{}, fmt.Errorf("there is no workload")
 }
 
 // Jobs implements Windows.

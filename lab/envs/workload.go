@@ -226,7 +226,7 @@ func (w *Workload) loadWorkers(ctx context.Context, cfg *workerplace.Config, t, 
 	}
 	windows, err := traces.NewWindows(kept, cfg.Jobs, 0)
 	if err == nil && windows.Count(traces.Test) == 0 {
-		_, _, _, err = windows.At(traces.Test, 0, 0) // its error says how many jobs are enough
+		_, err = windows.At(traces.Test, 0, 0) // its error says how many jobs are enough
 	}
 	if err == nil {
 		w.Source.Workers, err = workerplace.NewWorkload(*cfg, windows, o)
@@ -260,7 +260,7 @@ func (w *Workload) has(p traces.Part) (err error) {
 	switch {
 	case w.Count(p) > 0:
 	case w.Taken != nil:
-		_, _, _, err = w.Taken.Windows.At(p, 0, 0) // its error says how many jobs are enough
+		_, err = w.Taken.Windows.At(p, 0, 0) // its error says how many jobs are enough
 	case w.Recorded():
 		err = fault.New("split", SplitNames[p], "a part of the workload with an episode; the "+p.String()+" part has none")
 	}

@@ -101,16 +101,16 @@ func TestHeuristicsGetTheNumbersOfADirectSimulation(t *testing.T) {
 	}
 	distinct := map[float64]bool{}
 	for i, w := range report.Windows {
-		warm, counted, first, err := scenario.Taken.Windows.At(traces.Test, 0, i)
+		at, err := scenario.Taken.Windows.At(traces.Test, 0, i)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.FirstJob != first || w.Jobs != 32 || len(warm) != 32 || first < 2993*8/10 {
-			t.Errorf("window %d is %+v, want jobs from %d", i, w, first)
+		if w.FirstJob != at.First || w.Jobs != 32 || at.Warm != 32 || at.First < 2993*8/10 {
+			t.Errorf("window %d is %+v, want jobs from %d", i, w, at.First)
 		}
 		for _, p := range report.Policies {
 			order, admission, _ := strings.Cut(p.Name, "+")
-			m := simulateWindow(t, scenario.Cluster(), warm, counted, jobSelect(&cfg).Load, order, admission,
+			m := simulateWindow(t, scenario.Cluster(), at.Before(), at.Counting(), jobSelect(&cfg).Load, order, admission,
 				jobSelect(&cfg).Placement, jobSelect(&cfg).Comm)
 			distinct[m.JCT.Mean] = true
 			for name, c := range map[string][2]float64{

@@ -50,8 +50,8 @@ type onlyJobs struct {
 var _ sched.Foresight = (*onlyJobs)(nil)
 
 // At implements sched.Windows.
-func (o *onlyJobs) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
-	return nil, o.jobs, 0, nil
+func (o *onlyJobs) At(traces.Part, uint64, int) (traces.Window, error) {
+	return traces.Window{Jobs: o.jobs, Counted: len(o.jobs)}, nil
 }
 
 // Jobs implements envs.Windows.

@@ -147,7 +147,7 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 	}
 	n := t.scenario.Taken.Windows.Count(traces.Validation)
 	if n == 0 {
-		_, _, _, err := t.scenario.Taken.Windows.At(traces.Validation, 0, 0)
+		_, err := t.scenario.Taken.Windows.At(traces.Validation, 0, 0)
 		return none, nil, err
 	}
 	for i := range n {

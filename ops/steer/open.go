@@ -27,8 +27,8 @@ import (
 type historyWindows struct{ jobs []traces.Job }
 
 // At implements sched.Windows.
-func (*historyWindows) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
-	return nil, nil, 0, errors.New("steer: a cluster that is followed has no windows")
+func (*historyWindows) At(traces.Part, uint64, int) (traces.Window, error) {
+	return traces.Window{}, errors.New("steer: a cluster that is followed has no windows")
 }
 
 // Jobs implements envs.Windows.

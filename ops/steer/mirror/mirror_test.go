@@ -154,8 +154,8 @@ func follower(t *testing.T, l mirror.Layout) *sched.Env {
 // nowhere are no windows.
 type nowhere struct{}
 
-func (nowhere) At(traces.Part, uint64, int) (warm, counted []traces.Job, first int, err error) {
-	return nil, nil, 0, errors.New("there are none")
+func (nowhere) At(traces.Part, uint64, int) (traces.Window, error) {
+	return traces.Window{}, errors.New("there are none")
 }
 
 func (nowhere) Predictor(sim.Estimates) (predict.Maker, error) { return history.NewArchive(nil), nil }
