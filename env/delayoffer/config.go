@@ -35,6 +35,8 @@ type Config struct {
 	Ask         string        `yaml:"ask,omitempty"` // the order in which jobs get offers: one of delay.Asks; "" = nw
 
 	Forecast sched.Forecast `yaml:"forecast,omitempty"` // whether observations show the forecast of the job
+
+	Mode sched.Mode `yaml:"-"` // how episodes begin and end
 }
 
 // DefaultConfig returns the settings that published results use.

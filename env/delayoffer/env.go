@@ -54,6 +54,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	common := sched.DefaultConfig()
 	common.Gamma, common.Tau, common.Window, common.Warm, common.Load = cfg.Gamma, cfg.Tau, cfg.Window, 0, cfg.Load
 	common.MaxSteps, common.Estimates, common.Forecast = cfg.MaxSteps, cfg.Estimates, cfg.Forecast
+	common.Mode = cfg.Mode
 	e, err := sched.New(common, sched.Parts{
 		ID: ID, Sim: cfg.Simulator(), Cluster: spec, Windows: w, Part: part, Cold: true, Redraw: "delayoffer/redraw",
 		Undecided: "no job of %s is ever offered more than a node; want larger jobs, longer windows, a higher load, or a " +

@@ -31,6 +31,8 @@ type Config struct {
 	// Table shows a row of numbers of each GPU, among them how far it is from those picked, instead of the fields busy and
 	// picked. A network can then score all GPUs with the same weights.
 	Table bool `yaml:"table,omitempty"`
+
+	Mode sched.Mode `yaml:"-"` // how episodes begin and end
 }
 
 // DefaultConfig returns the settings that published results use.

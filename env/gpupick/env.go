@@ -50,6 +50,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	common := sched.DefaultConfig()
 	common.Gamma, common.Window, common.Warm, common.Load, common.Estimates, common.Forecast = cfg.Gamma, cfg.Window, 0,
 		cfg.Load, cfg.Estimates, cfg.Forecast
+	common.Mode = cfg.Mode
 	if cfg.Idle {
 		common.MaxSteps = cfg.MaxSteps
 	}

@@ -34,6 +34,8 @@ type Common struct {
 	// −S when it starts.
 	Reward string `yaml:"reward"`
 	Base   string `yaml:"base"` // the order that relative compares with
+
+	Mode sched.Mode `yaml:"-"` // how episodes begin and end
 }
 
 // Config holds the settings. A change of a default that changes returns gets a new version.

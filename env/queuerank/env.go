@@ -115,6 +115,7 @@ func Assemble(cfg Config, own Program, spec cluster.Spec, w sched.Windows, train
 	common := sched.DefaultConfig()
 	common.Gamma, common.Window, common.Warm, common.Load, common.Estimates, common.Forecast = cfg.Gamma, cfg.Window, 0,
 		cfg.Load, cfg.Estimates, cfg.Forecast
+	common.Mode = cfg.Mode
 	parts := sched.Parts{
 		ID: own.ID, Sim: sim.Config{Comm: "none", Serial: true}, Cluster: spec, Placement: cfg.Placement, Windows: w,
 		Part: part, MaxGPUs: cfg.MaxGPUs,

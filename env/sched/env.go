@@ -105,7 +105,7 @@ type Env struct {
 	// e.warmed and e.left, kept here so that episodes do not allocate them
 	seen  func(*sim.Point)
 	begun func(*sim.Decision)
-	steer   steering
+	steer steering
 }
 
 var (

@@ -27,7 +27,7 @@ type relative struct {
 	first     int // position of the first counted job
 	mode      Mode
 	recording bool
-	fresh     bool // no point has been seen since recording began
+	fresh     bool    // no point has been seen since recording began
 	jct       float64 // seconds, of the counted jobs that have finished
 	done      int
 }

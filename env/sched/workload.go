@@ -60,14 +60,35 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 	}
 	w := new(Workload)
 	var kept []traces.Job
-	if kept, w.Left = take(c, cfg.MaxGPUs, jobs); len(kept) == 0 && w.Left.Never > 0 {
+	if kept, w.Left, err = cfg.keep(c, spec, jobs); err != nil {
+		return nil, err
+	}
+	w.Offered = traces.LoadFactor(kept, c.GPUs(), 1)
+	if w.Windows, err = traces.NewWindows(kept, cfg.Window, cfg.Warm); err == nil && cfg.Mode == Ongoing {
+		w.Windows, err = w.Windows.Followed()
+	}
+	return w, err
+}
+
+// Keep returns the jobs that the environment takes, and counts the others. The errors are those of Take.
+func (cfg *Taken) Keep(spec cluster.Spec, jobs []traces.Job) ([]traces.Job, LeftOut, error) {
+	c, err := cluster.New(spec)
+	if err != nil {
+		return nil, LeftOut{}, err
+	}
+	return cfg.keep(c, spec, jobs)
+}
+
+func (cfg *Taken) keep(c *cluster.Cluster, spec cluster.Spec, jobs []traces.Job) (kept []traces.Job, left LeftOut,
+	err error) {
+	if kept, left = take(c, cfg.MaxGPUs, jobs); len(kept) == 0 && left.Never > 0 {
 		want := "take a larger cluster"
-		if len(w.Left.NeverWhy) > 0 {
-			want = strings.Join(w.Left.NeverWhy, "; ")
+		if len(left.NeverWhy) > 0 {
+			want = strings.Join(left.NeverWhy, "; ")
 		}
-		return nil, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs), and none is left: %s%s; %s",
-			w.Left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(w.Left.NeverIDs,
-				", "), more(w.Left.Never-len(w.Left.NeverIDs)), want)
+		return nil, left, fmt.Errorf("%d of %d jobs can never fit cluster %s (%d GPUs), and none is left: %s%s; %s",
+			left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(left.NeverIDs,
+				", "), more(left.Never-len(left.NeverIDs)), want)
 	}
 	if cfg.Estimates.Mode == sim.EstimateTrace {
 		n, first := 0, ""
@@ -79,18 +100,14 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 			}
 		}
 		if n > 0 {
-			return nil,
+			return nil, left,
 				fault.Errorf(
 					"%d of %d jobs have no estimate in their trace, the first is %s; use estimates none, history, gbdt, exact or "+
 						"noisy:SIGMA, or trace.limit (%s), a time that stands for those that are missing", n, len(kept), first,
 					fault.Key("limit"))
 		}
 	}
-	w.Offered = traces.LoadFactor(kept, c.GPUs(), 1)
-	if w.Windows, err = traces.NewWindows(kept, cfg.Window, cfg.Warm); err == nil && cfg.Mode == Ongoing {
-		w.Windows, err = w.Windows.Followed()
-	}
-	return w, err
+	return kept, left, nil
 }
 
 // namedJobs is the number of jobs that are named at most.

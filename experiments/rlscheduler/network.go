@@ -179,7 +179,7 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 func (t *trained) identity() map[string]any {
 	sum := sha256.Sum256(t.found.Weights)
 	// The text is older than the part of the settings that several environments have in common.
-	settings := strings.NewReplacer("{Common:{", "{", "} Filter:", " Filter:").Replace(fmt.Sprintf("%+v", t.env))
+	settings := strings.NewReplacer("{Common:{", "{", " Mode:0} Filter:", " Filter:").Replace(fmt.Sprintf("%+v", t.env))
 	return map[string]any{
 		"weights": hex.EncodeToString(sum[:]), "longest": t.longest, "env": settings, "agent": t.found.Cfg.Agent,
 	}

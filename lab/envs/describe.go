@@ -21,6 +21,7 @@ type settings[C any] struct {
 	page      func(c C, spec env.Spec) string
 	training  func(c *C, gamma float64)
 	judged    func(c *C)
+	streamed  func(c *C)
 	lacks     func(c *C, j *traces.Job) string
 	stops     func(c *C) bool
 	placement func(c *C) string
@@ -53,6 +54,13 @@ func describe[C any, P interface {
 		d.Judged = func(s Settings) Settings {
 			c := copied(own(s))
 			by.judged(c)
+			return P(c)
+		}
+	}
+	if by.streamed != nil {
+		d.Streamed = func(s Settings) Settings {
+			c := copied(own(s))
+			by.streamed(c)
 			return P(c)
 		}
 	}

@@ -51,6 +51,9 @@ type Descriptor struct {
 	// of policies; nil = the settings as they are.
 	Training func(s Settings, gamma float64) Settings
 	Judged   func(s Settings) Settings
+	// Streamed returns a copy of settings of comparisons for streams, whose episodes are sched.Streamed; nil = the
+	// environment has no workload on the simulator.
+	Streamed func(s Settings) Settings
 	// Rules act through the action space: RULE@slots. Random play is one of them.
 	Rules []Rule
 	// Planners see the whole instance when they decide; for environments without a queue of the simulator: PLANNER.

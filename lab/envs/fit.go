@@ -102,7 +102,7 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	if err := w.loadModel(ctx, cut, nil); err != nil {
 		return nil, nil, nil, d.WithFlags(err)
 	}
-	if err := w.cutJobs(cut, jobs, info); err != nil {
+	if err := w.cutJobs(cut, jobs, info, t); err != nil {
 		return nil, nil, nil, d.WithFlags(err)
 	}
 	if sizes, values := chosenSizes(&keep, z.Cut.Length, z.Cut.Warm); len(sizes) > 0 {

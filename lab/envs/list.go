@@ -61,6 +61,7 @@ var scheduling = []*Descriptor{
 		placement: func(c *jobselect.Config) string { return c.Placement },
 		training:  func(c *jobselect.Config, gamma float64) { c.Gamma = gamma },
 		judged:    func(c *jobselect.Config) { c.Config = judged(c.Config) },
+		streamed:  func(c *jobselect.Config) { c.Mode = sched.Streamed },
 		stops:     func(c *jobselect.Config) bool { return c.Preempt },
 		memory:    func(c *jobselect.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
 		sha:       jobSelectSHA,
@@ -88,9 +89,10 @@ var scheduling = []*Descriptor{
 		open: func(c delayoffer.Config, src *Source, part traces.Part) (env.Env, error) {
 			return delayoffer.New(c, src.Cluster, src.Windows, part)
 		},
-		page:   delayoffer.Page,
-		judged: func(c *delayoffer.Config) { c.Relative = false },
-		lacks:  func(c *delayoffer.Config, j *traces.Job) string { return sim.LacksModel(c.Comm, j) },
+		page:     delayoffer.Page,
+		judged:   func(c *delayoffer.Config) { c.Relative = false },
+		streamed: func(c *delayoffer.Config) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
+		lacks:    func(c *delayoffer.Config, j *traces.Job) string { return sim.LacksModel(c.Comm, j) },
 		memory: func(c *delayoffer.Config, x Extent) float64 {
 			bytes := 32<<10 + 1100*float64(c.Window) + clusterBytes(x)
 			if c.Relative {
@@ -130,7 +132,8 @@ var scheduling = []*Descriptor{
 		open: func(c gpupick.Config, src *Source, part traces.Part) (env.Env, error) {
 			return gpupick.New(c, src.Cluster, src.Windows, part)
 		},
-		page: gpupick.Page,
+		page:     gpupick.Page,
+		streamed: func(c *gpupick.Config) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
 		memory: func(c *gpupick.Config, x Extent) float64 {
 			return 24<<10 + 1000*float64(c.Window) + 0.3*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
 		},
@@ -157,6 +160,7 @@ var scheduling = []*Descriptor{
 		placement: func(c *policymix.Config) string { return c.Placement },
 		training:  func(c *policymix.Config, gamma float64) { c.Gamma = gamma },
 		judged:    func(c *policymix.Config) { c.Config = judged(c.Config) },
+		streamed:  func(c *policymix.Config) { c.Mode = sched.Streamed },
 		memory:    func(c *policymix.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
 	}),
 	describe(ranking(Descriptor{
@@ -165,6 +169,7 @@ var scheduling = []*Descriptor{
 		Cluster: "pool:256",
 		Trace:   hpcTrace,
 	}), ranked(queuerank.DefaultConfig, queuerank.Page, func(c *queuerank.Config) { c.Filter = false },
+		func(c *queuerank.Config) *queuerank.Common { return &c.Common },
 		func(c queuerank.Config, src *Source, part traces.Part) (env.Env, error) {
 			switch training := src.Windows.Jobs(traces.Training); {
 			case c.RLTune != "":
@@ -181,6 +186,7 @@ var scheduling = []*Descriptor{
 		Cluster: "pool:256",
 		Trace:   hpcTrace,
 	}), ranked(rlscheduler.DefaultConfig, rlscheduler.Page, func(c *rlscheduler.Config) { c.Filter = false },
+		func(c *rlscheduler.Config) *queuerank.Common { return &c.Common },
 		func(c rlscheduler.Config, src *Source, part traces.Part) (env.Env, error) {
 			return rlscheduler.New(rlscheduler.ID, c, src.Cluster, src.Windows, src.Windows.Jobs(traces.Training), part)
 		})),
@@ -189,7 +195,7 @@ var scheduling = []*Descriptor{
 		About:   "which job of a sorted queue is next, on nodes where RLTune's integer programme places it",
 		Cluster: workload.DefaultCluster,
 		Trace:   workload.DefaultTraceConfig,
-	}), ranked(rltune.DefaultConfig, rltune.Page, nil,
+	}), ranked(rltune.DefaultConfig, rltune.Page, nil, func(c *rltune.Config) *queuerank.Common { return &c.Common },
 		func(c rltune.Config, src *Source, part traces.Part) (env.Env, error) {
 			return rltune.New(rltune.ID, c, src.Cluster, src.Windows, part)
 		})),
@@ -210,7 +216,8 @@ func ranking(d Descriptor) Descriptor {
 
 // ranked returns how such an environment looks at its settings, which QueueRank-v1 has in an older form.
 func ranked[C interface{ Older() queuerank.Config }](
-	defaults func() C, page func(C, env.Spec) string, judged func(*C), open func(C, *Source, traces.Part) (env.Env, error),
+	defaults func() C, page func(C, env.Spec) string, judged func(*C), common func(*C) *queuerank.Common,
+	open func(C, *Source, traces.Part) (env.Env, error),
 ) settings[C] {
 	return settings[C]{
 		defaults: defaults, open: open, page: page, judged: judged,
@@ -218,7 +225,10 @@ func ranked[C interface{ Older() queuerank.Config }](
 			c := (*own).Older()
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
-		mostGPUs:  unlimited[C],
+		mostGPUs: unlimited[C],
+		streamed: func(c *C) { // no base order plays, and no window is drawn again
+			common(c).Mode, common(c).Reward = sched.Streamed, "minus"
+		},
 		placement: func(c *C) string { return (*c).Older().Placement },
 		memory:    rankedBytes[C],
 		older:     C.Older,

@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"clustergym/bridge/budget"
 	"clustergym/configs"
@@ -43,6 +44,8 @@ type Workload struct {
 	Jobs  [sha256.Size]byte // hash of the jobs' contents, and of Model's
 	Model *predictors.Model // of estimates gbdt:FILE, else nil
 
+	trace workload.TraceConfig // of the jobs
+	cut   sched.Taken
 	sha   string // of recorded graphs or workers, "" if they are generated
 	bytes int64
 }
@@ -109,11 +112,12 @@ func (w *Workload) loadJobs(ctx context.Context, cut sched.Taken, t, shown workl
 	if err != nil {
 		return err
 	}
-	return w.cutJobs(cut, jobs, shownAs(info, &shown))
+	return w.cutJobs(cut, jobs, shownAs(info, &shown), t)
 }
 
 // cutJobs leaves out the jobs that are not taken and cuts the rest into windows. The model has been loaded.
-func (w *Workload) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) (err error) {
+func (w *Workload) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info,
+	t workload.TraceConfig) (err error) {
 	w.Info = info
 	if w.Taken, err = sched.Take(cut, w.Source.Cluster, jobs); err != nil {
 		return &fault.Mistake{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
@@ -121,7 +125,8 @@ func (w *Workload) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Inf
 	if err := w.unseen(); err != nil {
 		return err
 	}
-	w.Source.Windows = &predictors.Foresight{Windows: w.Taken.Windows, Model: w.Model}
+	w.trace, w.cut = t, cut
+	w.Source.Windows = &predictors.Foresight{Windows: w.Taken.Windows, Model: w.Model, Load: sync.OnceValue(w.offered)}
 	w.Jobs = w.withModel(JobsHash(w.Taken.Windows, cut.Estimates.Causal()))
 	w.weigh(w.Taken.Windows)
 	if cut.Remembers() {

@@ -1,0 +1,149 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"clustergym/internal/rng"
+	"clustergym/traces"
+)
+
+// The streams of seeds of draws. Training and its workload use others.
+const (
+	Test       = "test draws"
+	Validation = "validation draws"
+	pilots     = "pilot draws"
+)
+
+// Generator generates the jobs of a draw, n before those are left out that the environment does not take, in order of
+// submit. The same seed and n give the same jobs.
+type Generator func(ctx context.Context, seed uint64, n int) ([]traces.Job, error)
+
+// Streams are the streams of one evaluation, by number. Safe for concurrent use.
+type Streams struct {
+	cfg   Config // with its defaults
+	draws *draws // nil = the one recorded stream
+	log   traces.Window
+}
+
+// Generated returns independent draws of a generator. kept is the share of its jobs that the environment takes, name
+// that of the stream of their seeds, which begins with seed.
+func Generated(cfg Config, generate Generator, kept float64, seed uint64, name string) *Streams {
+	cfg = cfg.Filled()
+	return &Streams{cfg: cfg, draws: &draws{generate: generate, kept: kept, seed: rng.At(seed, rng.Hash(name))}}
+}
+
+// lastPart is the part of a recorded stream, one in so many jobs, that arrives after those that count.
+const lastPart = 20
+
+// Recorded returns the one stream of a recorded workload: part, warmed up by the part before it. The last jobs of the
+// part do not count: the log ends while they wait.
+func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
+	lo, hi := part.Bounds(len(w.All()))
+	warm, _ := (part - 1).Bounds(len(w.All()))
+	last := max(1, (hi-lo)/lastPart)
+	if part == traces.Training || hi-lo-last < 1 {
+		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream", part, hi-lo)
+	}
+	return &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last, First: lo}}, nil
+}
+
+// Log reports whether there is one recorded stream, which is cut into blocks; else the streams are independent draws.
+func (s *Streams) Log() bool { return s.draws == nil }
+
+// Count returns how many streams there are.
+func (s *Streams) Count() int {
+	if s.Log() {
+		return 1
+	}
+	return s.cfg.Draws
+}
+
+// Warm returns how many jobs come before those that count.
+func (s *Streams) Warm() int {
+	if s.Log() {
+		return s.log.Warm
+	}
+	return s.cfg.Warm
+}
+
+// Counted returns how many jobs of a stream count.
+func (s *Streams) Counted() int {
+	if s.Log() {
+		return s.log.Counted
+	}
+	return s.cfg.Jobs
+}
+
+// At returns stream i.
+func (s *Streams) At(ctx context.Context, i int) (traces.Window, error) {
+	if i < 0 || i >= s.Count() {
+		return traces.Window{}, fmt.Errorf("stream %d, want 0 to %d", i, s.Count()-1)
+	}
+	if s.Log() {
+		return s.log, nil
+	}
+	return s.draws.at(ctx, &s.cfg, i)
+}
+
+// draws generates draws when they are asked for, and keeps the last ones.
+type draws struct {
+	generate Generator
+	kept     float64
+	seed     uint64
+
+	mu   sync.Mutex
+	last []*draw // the last asked for first
+}
+
+type draw struct {
+	number, warm int
+	window       func() (traces.Window, error)
+}
+
+// mostKept is how many draws are kept. Games are played draw by draw, so that it is enough for all goroutines.
+const mostKept = 24
+
+func (d *draws) at(ctx context.Context, cfg *Config, i int) (traces.Window, error) {
+	d.mu.Lock()
+	var found *draw
+	for k, x := range d.last {
+		if x.number == i && x.warm == cfg.Warm {
+			found = x
+			copy(d.last[1:k+1], d.last[:k])
+			d.last[0] = found
+			break
+		}
+	}
+	if found == nil {
+		found = &draw{number: i, warm: cfg.Warm}
+		found.window = sync.OnceValues(func() (traces.Window, error) {
+			return d.make(context.WithoutCancel(ctx), cfg.Warm, cfg.Jobs, rng.At(d.seed, uint64(i)))
+		})
+		d.last = append([]*draw{found}, d.last...)
+		d.last = d.last[:min(len(d.last), mostKept)]
+	}
+	d.mu.Unlock()
+	return found.window()
+}
+
+// make makes the draw of a seed. As many jobs come after the counted ones as come before their end: most jobs that
+// count have then ended before the last arrives (Measure.After).
+func (d *draws) make(ctx context.Context, warm, counted int, seed uint64) (traces.Window, error) {
+	most := 2 * (warm + counted)
+	for n := int(float64(most)/max(d.kept, 1e-3)*1.01) + 64; ; n *= 2 {
+		jobs, err := d.generate(ctx, seed, n)
+		if err != nil {
+			return traces.Window{}, err
+		}
+		if len(jobs) > warm+counted {
+			jobs = jobs[:min(len(jobs), most)]
+			return traces.Window{Jobs: jobs, Warm: warm, Counted: counted, First: warm}, nil
+		}
+		if n > 4*mostJobs {
+			return traces.Window{}, fmt.Errorf("the environment takes %d of %d jobs that were generated: too few for a draw",
+				len(jobs), n)
+		}
+	}
+}
