@@ -6,23 +6,39 @@ import (
 	"slices"
 
 	"clustergym/env/jobselect"
+	"clustergym/internal/fault"
 	"clustergym/internal/statistic"
 	"clustergym/lab/config"
 	"clustergym/lab/report"
+	"clustergym/lab/stream"
 	"clustergym/traces"
 )
 
 // testing returns a runner of the test windows or episodes of cfg, with the policies of opt and cfg.
 func (w *Scenario) testing(ctx context.Context, cfg *config.Config, opt *EvalOptions) (r *runner, err error) {
-	if w.About.Simulated() {
+	switch {
+	case cfg.Streamed():
+		r, err = w.streaming(ctx, cfg, traces.Test, stream.Test, opt.Workers)
+	case w.About.Simulated():
 		r, err = w.runner(cfg, traces.Test, cfg.Eval.Windows, opt.Workers)
-	} else {
+	default:
 		r = w.through(cfg, traces.Test, cfg.Eval.Episodes, opt.Workers)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r, r.join(ctx, opt)
+	if err := r.join(ctx, opt); err != nil {
+		return nil, err
+	}
+	if r.streams != nil {
+		r.seeds = cfg.Eval.Seeds
+		for i := range r.policies {
+			if why := streamable(&r.policies[i]); why != "" {
+				return nil, fault.Mistakef("policy %s %s", r.policies[i].name, why)
+			}
+		}
+	}
+	return r, nil
 }
 
 // join sets the policies of r to those of opt and r's configuration.

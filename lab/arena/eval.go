@@ -69,6 +69,9 @@ func Evaluate(ctx context.Context, cfg config.Config, opt EvalOptions) (r *repor
 
 // Judge implements Arena.
 func (w *Scenario) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {
+	if cfg.Streamed() {
+		return w.evaluateStreams(ctx, &cfg, &opt)
+	}
 	r, err := w.evaluate(ctx, &cfg, &opt)
 	if err != nil {
 		return nil, err
@@ -89,6 +92,27 @@ func (w *Scenario) evaluate(ctx context.Context, cfg *config.Config, opt *EvalOp
 	defer func() { err = done(err) }()
 	r.entire = cfg.Eval.Whole
 	if out, err = r.compare(ctx, opt); err != nil {
+		return nil, err
+	}
+	if l := w.Taken.Left; l.Jobs() > 0 {
+		out.LeftOut = &l
+	}
+	return out, nil
+}
+
+// evaluateStreams compares the checkpoints of opt and the policies of cfg on streams.
+func (w *Scenario) evaluateStreams(ctx context.Context, cfg *config.Config,
+	opt *EvalOptions) (out *report.StreamReport, err error) {
+	r, err := w.testing(ctx, cfg, opt)
+	if err != nil {
+		return nil, err
+	}
+	done, err := share(ctx, cfg, opt, r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = done(err) }()
+	if out, err = r.compareStreams(ctx, opt); err != nil {
 		return nil, err
 	}
 	if l := w.Taken.Left; l.Jobs() > 0 {

@@ -63,7 +63,7 @@ type taskSet struct {
 }
 
 func tasksOf(cfg *config.Config, part traces.Part, n int) taskSet {
-	return taskSet{rng.At(cfg.Eval.Seed, rng.Hash(streams[part])), n}
+	return taskSet{rng.At(cfg.Eval.Seed, rng.Hash(seedStreams[part])), n}
 }
 
 func sampledOutcome(o maml.Outcome) float64 { return o.Sampled }

@@ -73,7 +73,7 @@ func (p *Problem) Describe(cfg *config.Config) (facts []Fact) {
 }
 
 // The streams of seeds of validation and test episodes. Training uses another stream.
-var streams = map[traces.Part]string{traces.Validation: "validation episodes", traces.Test: "test episodes"}
+var seedStreams = map[traces.Part]string{traces.Validation: "validation episodes", traces.Test: "test episodes"}
 
 // Judge plays every policy on the same test episodes.
 func (p *Problem) Judge(ctx context.Context, cfg config.Config, opt EvalOptions) (Comparison, error) {

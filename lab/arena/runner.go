@@ -3,6 +3,7 @@ package arena
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"clustergym/env"
@@ -11,6 +12,7 @@ import (
 	"clustergym/internal/rng"
 	"clustergym/internal/statistic"
 	"clustergym/lab/config"
+	"clustergym/lab/stream"
 	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
@@ -32,6 +34,7 @@ type runner struct {
 	open     func() (env.Env, error)
 	tick     func() // called by any worker when a game ends; nil = nobody counts
 	remote   *remote
+	streams  *streams // what is played in place of windows; nil = windows are
 
 	local par.Local[*worker]
 }
@@ -46,6 +49,7 @@ const wholePart = -1
 type result struct {
 	metrics.Summary // of the jobs of a window
 	outcome
+	stream *streamResult // of a stream
 }
 
 // worker is what one goroutine plays with: an environment, and the players of the policies that it has played.
@@ -53,6 +57,7 @@ type worker struct {
 	env     env.Env
 	players []player
 	seen    metrics.Collector
+	stream  *watching // in place of seen where streams are played
 }
 
 // runner returns a runner of windows of a part on the simulator, at most n. A part without windows is the user's
@@ -80,7 +85,7 @@ func (w *Scenario) through(cfg *config.Config, part traces.Part, n, workers int)
 	if w.Recorded() {
 		r.episodes = min(n, w.Count(part))
 	}
-	first := rng.At(cfg.Eval.Seed, rng.Hash(streams[part]))
+	first := rng.At(cfg.Eval.Seed, rng.Hash(seedStreams[part]))
 	r.episode = func(i int) env.Episode { return w.episode(part, first, i) }
 	r.local.Make = r.worker
 	return r
@@ -108,7 +113,13 @@ func (r *runner) worker() (*worker, error) {
 		return nil, err
 	}
 	s := &worker{env: e, players: make([]player, len(r.policies))}
-	if r.windows {
+	switch {
+	case r.streams != nil:
+		s.stream = &watching{Measure: new(stream.Measure), arena: e.(sched.Arena)}
+		if b := r.streams.blocks; b != nil {
+			s.stream.bins = b.Bins
+		}
+	case r.windows:
 		s.seen.Keep = func(pos int) bool { return pos >= e.(sched.Arena).First() }
 	}
 	return s, nil
@@ -151,6 +162,9 @@ func (r *runner) games() (games []game) {
 				games = append(games, game{p, s, i})
 			}
 		}
+	}
+	if r.streams != nil { // draw by draw, so that few draws are in memory at a time
+		slices.SortStableFunc(games, func(a, b game) int { return a.episode - b.episode })
 	}
 	for p := range r.policies {
 		if r.entire && r.policies[p].whole() {
@@ -230,7 +244,10 @@ func (r *runner) play(ctx context.Context, g game) (got result, err error) {
 		got, err = r.playAt(ctx, s, g)
 		if err != nil {
 			what := "episode"
-			if r.windows {
+			switch {
+			case r.streams != nil:
+				what = "stream"
+			case r.windows:
 				what = "window"
 			}
 			return fmt.Errorf("%s on %s %d: %w", p.name, what, g.episode, err)
@@ -244,13 +261,20 @@ func (r *runner) play(ctx context.Context, g game) (got result, err error) {
 func (r *runner) playAt(ctx context.Context, s *worker, g game) (got result, err error) {
 	ep, play, metric := r.episode(g.episode), s.players[g.policy], r.scenario.About.Metric
 	seed := rng.At(ep.Seed, uint64(g.seed))
-	if r.windows {
+	switch {
+	case r.streams != nil:
+		s.stream.Reset()
+		if got.outcome, err = play(ctx, ep, seed, s.stream); err == nil {
+			got.stream = summedUp(s.stream.Measure, s.env.(interface{ Window() *sched.Window }).Window())
+			got.score = got.stream.mean(summed(metric.Key))
+		}
+	case r.windows:
 		s.seen.Reset()
 		if got.outcome, err = play(ctx, ep, seed, &s.seen); err == nil {
 			got.Summary = s.seen.Summary(0, 0)
 			got.score = metric.Of(&got.Summary, got.info)
 		}
-	} else {
+	default:
 		if g.seed == 0 {
 			seed = ep.Seed
 		}

@@ -16,6 +16,7 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/lab/envs"
+	"clustergym/lab/stream"
 	"clustergym/lab/workload"
 	"clustergym/nets/kernel"
 	"clustergym/simulator/schedulers/tuned"
@@ -70,6 +71,11 @@ type Eval struct {
 	Choose string `yaml:"choose,omitempty"`
 	// Rollout says how policies of the form rollout:POLICY look ahead.
 	Rollout rollout.Config `yaml:"rollout,omitempty"`
+	// Protocol says what is played: streams of jobs on a cluster in operation, or windows of a workload that begin without
+	// a queue and end empty. "" = streams, and windows in environments of version 1 on the simulator.
+	Protocol string `yaml:"protocol,omitempty"`
+	// Streams says how long streams are.
+	Streams stream.Config `yaml:"streams,omitempty"`
 	// Hold are the weights of hold, zero = its default ones.
 	Hold tuned.Hold `yaml:"hold,omitempty"`
 	// Index are the weights of index, zero = its default ones.
@@ -89,6 +95,24 @@ const (
 	ByReturn = "return"
 	ByMean   = "mean"
 )
+
+// The values of Eval.Protocol.
+const (
+	OnStreams = "streams"
+	OnWindows = "windows"
+)
+
+// Streamed reports whether evaluations play streams.
+func (c *Config) Streamed() bool {
+	d := c.Descriptor()
+	if d == nil || !d.Simulated() {
+		return false
+	}
+	if c.Eval.Protocol == "" {
+		return d.Ongoing
+	}
+	return c.Eval.Protocol == OnStreams
+}
 
 // Default returns the configuration of PPO on JobSelect-v1 over a generated workload.
 func Default() Config { return For(jobselect.ID) }

@@ -97,6 +97,13 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 	l.Add(c.Eval.Choose != ByMean || d.Metric.Of != nil, "eval.choose", c.Eval.Choose, `"": `+id+" counts returns")
 	l.Join("eval.rollout", c.Eval.Rollout.Validate())
 	l.Add(c.Eval.Seeds >= 1 && c.Eval.Seeds <= 1000, "eval.seeds", c.Eval.Seeds, "1 to 1000")
+	l.Add(slices.Contains([]string{"", OnStreams, OnWindows}, c.Eval.Protocol), "eval.protocol", c.Eval.Protocol,
+		"streams, windows, or nothing for what the environment's version says")
+	l.Join("eval.streams", c.Eval.Streams.Validate())
+	if !d.Simulated() {
+		foreign("eval.protocol", c.Eval.Protocol, plain.Eval.Protocol, "has no simulator on which streams could be played")
+		foreign("eval.streams", c.Eval.Streams, plain.Eval.Streams, "has no simulator on which streams could be played")
+	}
 	if d.Simulated() {
 		l.Add(c.Eval.Windows >= 1 && c.Eval.Windows <= 1<<16, "eval.windows", c.Eval.Windows, "1 to 65536")
 		foreign("eval.episodes", c.Eval.Episodes, plain.Eval.Episodes, "is judged on windows, see eval.windows")

@@ -24,6 +24,7 @@ type settings[C any] struct {
 	streamed  func(c *C)
 	lacks     func(c *C, j *traces.Job) string
 	stops     func(c *C) bool
+	price     func(c *C) string
 	placement func(c *C) string
 	memory    func(c *C, x Extent) float64
 	sha       func(c *C, a *Args, spec cluster.Spec) (string, error)
@@ -66,6 +67,7 @@ func describe[C any, P interface {
 	}
 	d.Cut, d.MostGPUs = untyped(own, by.cut), untyped(own, by.mostGPUs)
 	d.stops, d.placement = untyped(own, by.stops), untyped(own, by.placement)
+	d.price = untyped(own, by.price)
 	d.lacks, d.memory = untypedWith(own, by.lacks), untypedWith(own, by.memory)
 	if by.sha != nil {
 		d.sha = func(a *Args, spec cluster.Spec) (string, error) { return by.sha(own(a.Settings), a, spec) }

@@ -9,6 +9,7 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/dagplace"
+	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
 	"clustergym/internal/fault"
@@ -62,6 +63,9 @@ type Descriptor struct {
 	Rivals, StopRivals []string
 	// Metric is the quantity that comparisons use.
 	Metric Metric
+	// Ongoing says that episodes are stretches of a cluster in operation (sched.Ongoing), so that comparisons play streams
+	// by default.
+	Ongoing bool
 	// Whole is whether comparisons end with one run over the whole test part by default.
 	Whole bool
 	// lacks returns what a job's model lacks under the settings, "" for nothing.
@@ -70,6 +74,8 @@ type Descriptor struct {
 	mix string
 	// stops returns whether actions can stop running jobs under the settings; nil = they cannot.
 	stops func(s Settings) bool
+	// price says in words what a stop of a job costs under the settings, "" = nothing; nil = nothing.
+	price func(s Settings) string
 	// placement returns the placement rule in the settings.
 	placement func(s Settings) string
 	// memory returns an upper bound on the bytes that one environment takes, without its time steps (memory.go).
@@ -215,6 +221,14 @@ func (d *Descriptor) HasSettings() bool { return d.Settings != nil }
 // Stops returns whether actions can stop running jobs under settings s.
 func (d *Descriptor) Stops(s Settings) bool { return d.stops != nil && d.stops(s) }
 
+// Price says in words what a stop of a running job costs under settings s, "" for nothing.
+func (d *Descriptor) Price(s Settings) string {
+	if d.price == nil {
+		return ""
+	}
+	return d.price(s)
+}
+
 // RivalsUnder returns the policies that agents are compared with by default under settings s.
 func (d *Descriptor) RivalsUnder(s Settings) []string {
 	if d.Stops(s) {
@@ -274,3 +288,6 @@ func ruleNames(rules []Rule) []string {
 	}
 	return names
 }
+
+// JobSelect reports whether id is a version of JobSelect.
+func JobSelect(id string) bool { return id == jobselect.ID }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"clustergym/configs"
 	"clustergym/env/sched"
@@ -25,6 +26,8 @@ func (w *Workload) Draw(ctx context.Context, seed uint64, n int) ([]traces.Job, 
 func draw(ctx context.Context, t workload.TraceConfig, cut sched.Taken, spec cluster.Spec, seed uint64,
 	n int) ([]traces.Job, error) {
 	t.Seed, t.Synth.Jobs, t.Jobs, t.Skip = seed, n, 0, 0
+	// Days and weeks have their tides: draws that all began on the same day would all count the same days.
+	t.Synth.Start = time.Duration(rng.At(seed, rng.Hash("draw/start")) % uint64(week))
 	jobs, _, err := workload.LoadTraceContext(ctx, t)
 	if err != nil {
 		return nil, err
@@ -32,6 +35,9 @@ func draw(ctx context.Context, t workload.TraceConfig, cut sched.Taken, spec clu
 	kept, _, err := cut.Keep(spec, jobs)
 	return kept, err
 }
+
+// week is the period of the generators.
+const week = 7 * 24 * time.Hour
 
 // Kept returns the share of the jobs that the environment takes.
 func (w *Workload) Kept() float64 {

@@ -63,8 +63,14 @@ var scheduling = []*Descriptor{
 		judged:    func(c *jobselect.Config) { c.Config = judged(c.Config) },
 		streamed:  func(c *jobselect.Config) { c.Mode = sched.Streamed },
 		stops:     func(c *jobselect.Config) bool { return c.Preempt },
-		memory:    func(c *jobselect.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
-		sha:       jobSelectSHA,
+		price: func(c *jobselect.Config) string {
+			if !c.Preempt {
+				return ""
+			}
+			return c.Price()
+		},
+		memory: func(c *jobselect.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
+		sha:    jobSelectSHA,
 	}),
 	describe(Descriptor{
 		ID: delayoffer.ID, Preset: "delayoffer-ppo",

@@ -8,7 +8,7 @@ import (
 	"clustergym/internal/texttable"
 )
 
-// Comparison is the result of an evaluation: a *Report over windows of a workload, an *EpisodeReport, an *AdaptReport
+// Comparison is the result of an evaluation: a *StreamReport, a *Report over windows of a workload, an *EpisodeReport, an *AdaptReport
 // or a *Ladder. As JSON it is the document of gymctl eval --json.
 type Comparison interface {
 	WriteTable(w io.Writer) error
@@ -17,11 +17,13 @@ type Comparison interface {
 
 // Read reads the document of a comparison. Its keys say which kind it is of.
 func Read(b []byte) (c Comparison, err error) {
-	var kind struct{ Episodes, Tasks, Rungs json.RawMessage }
+	var kind struct{ Protocol, Episodes, Tasks, Rungs json.RawMessage }
 	if err := json.Unmarshal(b, &kind); err != nil {
 		return nil, err
 	}
 	switch {
+	case kind.Protocol != nil:
+		c = new(StreamReport)
 	case kind.Episodes != nil:
 		c = new(EpisodeReport)
 	case kind.Tasks != nil:

@@ -24,25 +24,25 @@ type Measure struct {
 	// From and Until are the submit of the first counted job and that of the first job after them: use and backlog are
 	// those of the time between.
 	From, Until time.Duration
+	Bins        int // equal stretches into which that time is cut
 
 	jobs   []Job // by position − First
 	now    time.Duration
 	begun  bool
-	used   float64            // GPUs in use, shared ones by their share
-	holds  []float64          // of that, by sim.Job
-	busy   float64            // GPU-seconds used in [From, Until)
-	system [2]int             // jobs in the system at From and at Until
-	came   [2]bool            // these times have come
-	after  int                // counted jobs that ended when nothing was left to arrive
-	gpus   float64            // of the cluster
-	series func(t, n float64) // of the number of jobs in the system, from each time in seconds on; nil = nobody asks
+	used   float64   // GPUs in use, shared ones by their share
+	holds  []float64 // of that, by sim.Job
+	busy   float64   // GPU-seconds used in [From, Until)
+	system []int     // jobs in the system at the edges of bins that have come, Bins+1 in all
+	after  int       // counted jobs that ended when nothing was left to arrive
+	gpus   float64   // of the cluster
 }
 
 var _ sim.Observer = (*Measure)(nil)
 
-// Begin begins a stream whose counted jobs are at positions first to before first + counted.
-func (m *Measure) Begin(first, counted int, from, until time.Duration) {
-	*m = Measure{First: first, Counted: counted, From: from, Until: until, series: m.series,
+// Begin begins a stream whose counted jobs are at positions first to before first + counted, and arrive from from to
+// until, a time that is cut into bins.
+func (m *Measure) Begin(first, counted int, from, until time.Duration, bins int) {
+	*m = Measure{First: first, Counted: counted, From: from, Until: until, Bins: max(1, bins), system: m.system[:0],
 		jobs: slices.Grow(m.jobs[:0], counted)[:counted], holds: m.holds[:0]}
 	clear(m.jobs)
 }
@@ -64,10 +64,8 @@ func (m *Measure) Observe(v *sim.View, p *sim.Point) error {
 	for ; i < len(p.Events); i++ {
 		m.hold(v, &p.Events[i])
 	}
-	for k, at := range [...]time.Duration{m.From, m.Until} {
-		if !m.came[k] && p.Now >= at {
-			m.came[k], m.system[k] = true, v.Arrived()-v.Ended()
-		}
+	for len(m.system) <= m.Bins && p.Now >= m.edge(len(m.system)) {
+		m.system = append(m.system, v.Arrived()-v.Ended())
 	}
 	for i := range p.Events {
 		switch e := &p.Events[i]; e.Kind {
@@ -76,9 +74,6 @@ func (m *Measure) Observe(v *sim.View, p *sim.Point) error {
 		case sim.Finish:
 			m.finished(v, e)
 		}
-	}
-	if m.series != nil {
-		m.series(p.Now.Seconds(), float64(v.Arrived()-v.Ended()))
 	}
 	return nil
 }
@@ -162,8 +157,21 @@ func (m *Measure) Use() float64 {
 	return m.busy / (m.gpus * m.Span().Seconds())
 }
 
-// Growth returns by how many jobs the number of jobs in the system grows for each job that arrives.
-func (m *Measure) Growth() float64 { return float64(m.system[1]-m.system[0]) / float64(m.Counted) }
+// System returns the number of jobs in the system at the edges of bins. It belongs to m.
+func (m *Measure) System() []int { return m.system }
+
+// edge returns the time of the edge of a bin, 0 to Bins.
+func (m *Measure) edge(i int) time.Duration {
+	return m.From + time.Duration(float64(m.Span())*float64(i)/float64(m.Bins))
+}
+
+// Bin returns the bin of a time.
+func (m *Measure) Bin(t time.Duration) int {
+	if m.Span() <= 0 {
+		return 0
+	}
+	return max(0, min(m.Bins-1, int(float64(t-m.From)/float64(m.Span())*float64(m.Bins))))
+}
 
 // Unfinished returns how many counted jobs had not ended.
 func (m *Measure) Unfinished() (n int) {

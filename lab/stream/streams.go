@@ -132,6 +132,9 @@ func (d *draws) at(ctx context.Context, cfg *Config, i int) (traces.Window, erro
 // count have then ended before the last arrives (Measure.After).
 func (d *draws) make(ctx context.Context, warm, counted int, seed uint64) (traces.Window, error) {
 	most := 2 * (warm + counted)
+	if warm == 0 {
+		most = counted + counted/4 // a pilot
+	}
 	for n := int(float64(most)/max(d.kept, 1e-3)*1.01) + 64; ; n *= 2 {
 		jobs, err := d.generate(ctx, seed, n)
 		if err != nil {
@@ -146,4 +149,16 @@ func (d *draws) make(ctx context.Context, warm, counted int, seed uint64) (trace
 				len(jobs), n)
 		}
 	}
+}
+
+// pilotDraws is how many pilot draws there are.
+const pilotDraws = 16
+
+// Pilots returns the pilot draws of c, in which all jobs but the last ones count, and how many do in each: twice those
+// of the warm-up and the counted ones.
+func Pilots(c Config, generate Generator, kept float64, seed uint64) (*Streams, int) {
+	c = c.Filled()
+	n := 2 * (c.Warm + c.Jobs)
+	c.Draws, c.Warm, c.Jobs = pilotDraws, 0, n
+	return &Streams{cfg: c, draws: &draws{generate: generate, kept: kept, seed: rng.At(seed, rng.Hash(pilots))}}, n
 }

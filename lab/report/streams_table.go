@@ -1,0 +1,332 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"clustergym/internal/plain"
+	"clustergym/internal/statistic"
+	"clustergym/internal/texttable"
+	"clustergym/lab/envs"
+	"clustergym/lab/workload"
+	"clustergym/simulator/policyname"
+)
+
+// WriteTable prints the comparison as a table: one row for each policy in the order of evaluation.
+func (r *StreamReport) WriteTable(w io.Writer) error { return texttable.WriteSheets(w, r.Sheets()) }
+
+// Counts returns the metric of the comparison.
+func (r *StreamReport) Counts() envs.Metric { return MetricOf(r.Env) }
+
+// Reference returns the policy with which the others are compared: the first agent, or else the first policy that has
+// results. It is "" if there are fewer than two of these.
+func (r *StreamReport) Reference() (name string, agent bool) {
+	if len(r.Paired) == 0 {
+		return "", false
+	}
+	for _, p := range r.Policies {
+		if p.Metrics != nil && slices.Contains([]string{KindCheckpoint, KindModel, KindExternal}, p.Kind) {
+			return p.Name, true
+		}
+	}
+	return r.Paired[0].B, false
+}
+
+// versus returns the comparison of the reference with the policy called name, nil if there is none.
+func (r *StreamReport) versus(name string) *statistic.Replicated {
+	_, agent := r.Reference()
+	for i := range r.Paired {
+		if p := &r.Paired[i]; agent && p.B == name || !agent && p.A == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Statistic returns the metric of the comparison for p, which must have metrics.
+func (r *StreamReport) Statistic(p *StreamPolicy) StreamStatistic {
+	switch m := p.Metrics; {
+	case m.Score != nil:
+		return *m.Score
+	case r.Metric == "bounded_slowdown":
+		return m.BoundedSlowdown
+	default:
+		return m.JCT
+	}
+}
+
+// Sheets returns what WriteTable prints.
+func (r *StreamReport) Sheets() []texttable.Sheet {
+	metric := r.Counts()
+	header := []string{"policy", metric.Title + " [95 %]"}
+	if metric.Key != envs.JCT.Key {
+		header = append(header, "mean JCT")
+	}
+	header = append(header, "p99 JCT", "mean wait")
+	if metric.Key != "bounded_slowdown" {
+		header = append(header, "bounded slowdown")
+	}
+	header = append(header, "GPUs used")
+	ref, agent := r.Reference()
+	switch {
+	case agent:
+		header = append(header, "agent vs it [95 %]", "verdict")
+	case ref != "":
+		header = append(header, "vs "+r.Shown(ref)+" [95 %]", "verdict")
+	}
+	var rows [][]string
+	for i := range r.Policies {
+		p := &r.Policies[i]
+		know := r.row(p)
+		name := know.Shown(r.Estimates)
+		m := p.Metrics
+		if m == nil {
+			row := make([]string, len(header))
+			row[0] = name + " missing: " + p.Missing
+			rows = append(rows, row)
+			continue
+		}
+		if !m.KeepsUp {
+			name += " (does not keep up)"
+		}
+		if m.Unfinished > 0 {
+			name = fmt.Sprintf("%s (%d unfinished)", name, m.Unfinished)
+		}
+		row := []string{name, spanCell(&metric, r.Statistic(p))}
+		if metric.Key != envs.JCT.Key {
+			row = append(row, texttable.Time(float64(m.JCT.Mean)))
+		}
+		row = append(row, texttable.Time(float64(m.JCT99.Mean)), texttable.Time(float64(m.Wait.Mean)))
+		if metric.Key != "bounded_slowdown" {
+			row = append(row, fmt.Sprintf("%.1f", m.BoundedSlowdown.Mean))
+		}
+		row = append(row, fmt.Sprintf("%.0f %%", 100*m.Use.Mean))
+		if ref != "" {
+			row = append(row, r.difference(p.Name)...)
+		}
+		rows = append(rows, row)
+	}
+	texttable.OneUnit(rows)
+	return []texttable.Sheet{{
+		Above: r.above(), Title: "Policies on the same streams of jobs", Header: header, Rows: rows, Left: 1,
+		Least: []string{"p99 JCT", "bounded slowdown", "GPUs used", "mean wait"}, Below: r.below(),
+	}}
+}
+
+// spanCell returns a value with its interval, where there is one.
+func spanCell(m *envs.Metric, s StreamStatistic) string {
+	if !s.CI95.Known() {
+		return m.Cell(float64(s.Mean))
+	}
+	return m.SpanCell(float64(s.Mean), [2]float64(s.CI95))
+}
+
+// difference returns the cells of the comparison with the reference.
+func (r *StreamReport) difference(name string) []string {
+	p := r.versus(name)
+	if p == nil {
+		return []string{"", ""}
+	}
+	return []string{replicatedText(p), verdictText(p.Verdict)}
+}
+
+// replicatedText returns a difference with its interval.
+func replicatedText(p *statistic.Replicated) string {
+	if !p.CI95.Known() {
+		return fmt.Sprintf("%+.1f %%", p.Difference)
+	}
+	return fmt.Sprintf("%+.1f %% [%+.1f, %+.1f]", p.Difference, p.CI95[0], p.CI95[1])
+}
+
+// verdictText is a verdict in a table.
+func verdictText(v statistic.Verdict) string {
+	if v == statistic.Apart {
+		return "–"
+	}
+	return string(v)
+}
+
+// above is what stands above the table: what is known, and the load.
+func (r *StreamReport) above() string {
+	asked := "as recorded"
+	if r.Load.Asked > 0 {
+		asked = fmt.Sprintf("%.3g", r.Load.Asked)
+	}
+	return EstimatesHeader(r.Estimates) + fmt.Sprintf("load: %s; the counted jobs offer %.2f\n", asked, r.Load.Offered)
+}
+
+// below is what stands below the table.
+func (r *StreamReport) below() string {
+	var b strings.Builder
+	add := func(format string, args ...any) { b.WriteString(Wrapped(fmt.Sprintf(format, args...))) }
+	add("%s Means are over the counted jobs%s.", r.played(), map[bool]string{true: ", then over draws"}[r.Streams.Blocks == nil])
+	units := r.units(r.Streams.Units)
+	ref, agent := r.Reference()
+	if ref != "" {
+		what := "it vs " + r.Shown(ref)
+		if agent {
+			what = "agent vs it"
+		}
+		add("%s: difference of the %s on the same jobs. Verdicts need %d independent units and hold at 5 %% for all %s together "+
+			"(Holm).", what, r.Counts().Title, statistic.MinUnits, plain.Count(len(r.Paired), "rival", "rivals"))
+	}
+	switch {
+	case r.Streams.Units < statistic.MinUnits:
+		add("%s are too few for intervals and verdicts: %s.", units, r.more())
+	case ref != "":
+		b.WriteString(r.verdict(ref, agent))
+	}
+	b.WriteString(r.warnings())
+	a := &r.Assumptions
+	add("Assumed: run times %s; placement %s; communication %s; %s; use and load simulated.", a.RunTimes, a.Placement,
+		a.Communication, a.Stops)
+	b.WriteString(r.forms())
+	b.WriteString(Below(r.Estimates, r.knowledge()))
+	return b.String()
+}
+
+// units returns a number of units in words.
+func (r *StreamReport) units(n int) string {
+	if r.Streams.Blocks == nil {
+		return plain.Count(n, "draw", "draws")
+	}
+	return plain.Count(n, "block", "blocks")
+}
+
+// played says what was played.
+func (r *StreamReport) played() string {
+	s := &r.Streams
+	if k := s.Blocks; k != nil {
+		return fmt.Sprintf("One stream of %s counted jobs after %s of warm-up, in %s of %.3g h: five times what the queue of "+
+			"fifo+skip remembers.", workload.Thousands(s.Counted), workload.Thousands(s.Warm), r.units(s.Units), k.Hours)
+	}
+	settled := ""
+	if k := s.Settling; k != nil {
+		settled = fmt.Sprintf(" (MSER-5 asks for %s)", workload.Thousands(k.MSER))
+	}
+	return fmt.Sprintf("%s of the generator, each with %s counted jobs after %s of warm-up%s; arrivals continue until the "+
+		"counted jobs have ended.", r.units(s.Units), workload.Thousands(s.Counted), workload.Thousands(s.Warm), settled)
+}
+
+// more says how to get more units.
+func (r *StreamReport) more() string {
+	if r.Streams.Blocks == nil {
+		return "--set eval.streams.draws=16 plays more"
+	}
+	return "a longer log has more; with --set eval.protocol=windows short windows are compared"
+}
+
+// verdict says whether the agent is ahead of SJF, or how many units would show a small difference.
+func (r *StreamReport) verdict(ref string, agent bool) string {
+	rival := ""
+	if agent {
+		for _, name := range []string{"sjf+skip", policyname.Slots("sjf")} {
+			if rival == "" && r.versus(name) != nil {
+				rival = name
+			}
+		}
+	}
+	if rival == "" {
+		for i := range r.Policies {
+			if name := r.Policies[i].Name; rival == "" && r.versus(name) != nil {
+				rival = name
+			}
+		}
+	}
+	p := r.versus(rival)
+	if p == nil {
+		return ""
+	}
+	first, second := p.A, p.B
+	var b strings.Builder
+	switch p.Verdict {
+	case statistic.Ahead, statistic.Behind:
+		fmt.Fprintf(&b, "%s is %s of %s", r.Shown(first), p.Verdict, r.Shown(second))
+		if p.Verdict == statistic.Behind {
+			b.Reset()
+			fmt.Fprintf(&b, "%s is behind %s", r.Shown(first), r.Shown(second))
+		}
+	default:
+		fmt.Fprintf(&b, "%s and %s cannot be told apart", r.Shown(first), r.Shown(second))
+	}
+	fmt.Fprintf(&b, ": %s %s.", r.Counts().Title, replicatedText(p))
+	if p.UnitsFor > 0 {
+		fmt.Fprintf(&b, " To show a difference of 3 %% between these two, about %s are needed.", r.units(p.UnitsFor))
+	}
+	return Wrapped(b.String())
+}
+
+// warnings say what makes the means of the table no means.
+func (r *StreamReport) warnings() string {
+	var b strings.Builder
+	add := func(format string, args ...any) { b.WriteString(Wrapped(fmt.Sprintf(format, args...))) }
+	var slow, late []string
+	for i := range r.Policies {
+		p := &r.Policies[i]
+		if p.Metrics == nil {
+			continue
+		}
+		if !p.Metrics.KeepsUp {
+			slow = append(slow, r.Shown(p.Name))
+		}
+		if p.Metrics.After > .01 {
+			late = append(late, fmt.Sprintf("%s (%.0f %%)", r.Shown(p.Name), 100*p.Metrics.After))
+		}
+	}
+	if r.Load.Offered > 1 {
+		add("The counted jobs ask for more GPU time than there is: no policy can keep up, and waits are as long as the streams.")
+	}
+	if len(slow) > 0 {
+		add("Not a mean: the backlog of %s grows as long as jobs arrive, so these waits grow with the length of the streams.",
+			strings.Join(slow, ", "))
+	}
+	if len(late) > 0 && r.Streams.Blocks == nil {
+		add("Counted jobs that ended after the last arrival, on an emptier cluster: %s.", strings.Join(late, ", "))
+	}
+	if s := r.Streams.Settling; s != nil && !s.Settled {
+		add("The queue of fifo+skip has not settled after half of %s jobs: at this load it may never.",
+			workload.Thousands(s.PilotJobs))
+	}
+	return b.String()
+}
+
+// row is what the table says of what p knows.
+func (r *StreamReport) row(p *StreamPolicy) Knowledge {
+	return Knowledge{Name: r.Shown(p.Name), Nothing: p.Nothing, Knows: p.Knows, Trained: p.Trained}
+}
+
+// knowledge returns what the policies know.
+func (r *StreamReport) knowledge() []Knowledge {
+	var rows []Knowledge
+	for i := range r.Policies {
+		rows = append(rows, r.row(&r.Policies[i]))
+	}
+	return rows
+}
+
+// Shown returns the name of a policy in the table: checkpoints lose the name of their run if all are of one run.
+func (r *StreamReport) Shown(name string) string { return r.named().Shown(name) }
+
+// forms returns the sentence about the names of policies, as a line.
+func (r *StreamReport) forms() string {
+	if s := strings.TrimSpace(r.named().forms()); s != "" {
+		return Wrapped(s)
+	}
+	return ""
+}
+
+// named is a report of windows with the same policies, which knows how they are named.
+func (r *StreamReport) named() *Report {
+	x := &Report{}
+	if envs.JobSelect(r.Env) {
+		x.Env = ""
+	} else {
+		x.Env = r.Env
+	}
+	for _, p := range r.Policies {
+		x.Policies = append(x.Policies, PolicyReport{Name: p.Name, Kind: p.Kind})
+	}
+	return x
+}
