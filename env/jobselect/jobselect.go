@@ -1,6 +1,7 @@
 package jobselect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -16,8 +17,15 @@ import (
 	"clustergym/traces/profile"
 )
 
-// ID is the environment's name and version.
-const ID = "JobSelect-v1"
+// The versions of the environment. Episodes of version 1 are windows that begin without a queue and end empty; those of
+// version 2 are stretches of a cluster in operation (sched.Ongoing).
+const (
+	ID = "JobSelect-v2"
+	V1 = "JobSelect-v1"
+)
+
+// Is reports whether id is a version of the environment.
+func Is(id string) bool { return id == ID || id == V1 }
 
 // Config holds the settings. A change of a default that changes returns gets a new version.
 type Config struct {
@@ -102,7 +110,14 @@ type Images bool
 // of scenarios are made of them.
 func (i Images) IsZero() bool { return bool(i) }
 
-// DefaultConfig returns the settings that published results use.
+// OngoingConfig returns the default settings of version 2.
+func OngoingConfig() Config {
+	c := DefaultConfig()
+	c.Config = sched.OngoingConfig(ID)
+	return c
+}
+
+// DefaultConfig returns the settings of version 1, which its published results use.
 func DefaultConfig() Config {
 	return Config{
 		Config: sched.DefaultConfig(), Visible: 10, Slots: "mixed", MaxGPUs: 8, Placement: "closest-b", Comm: "tree",
@@ -123,6 +138,8 @@ func (c *Config) Validate() error {
 		nearest.OneOf(c.Placement, sched.Placements()))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
 	l.Add(reward.Known(c.Reward), "reward", c.Reward, nearest.OneOf(c.Reward, reward.Names()))
+	l.Add(c.Mode != sched.Ongoing || c.Reward != "makespan" && c.Reward != "utilisation", "reward", c.Reward,
+		"jct, wait, slowdown, bsld or throughput: a cluster in operation has no makespan")
 	l.Add(c.WaitCost >= 0 && c.WaitCost <= 1e6, "wait_cost", c.WaitCost, "0 to 1000000")
 	l.Add(c.TimeAxis == "log" || c.TimeAxis == "linear", "time_axis", c.TimeAxis, "log or linear")
 	l.Add(c.Row > 0, "row", c.Row, "a time above 0s")
@@ -138,7 +155,7 @@ func NewWorkload(cfg Config, spec cluster.Spec, jobs []traces.Job) (*sched.Workl
 		return nil, err
 	}
 	return sched.Take(sched.Taken{MaxGPUs: cfg.MaxGPUs, Window: cfg.Window, Warm: cfg.Warm, Estimates: cfg.Estimates,
-		Forecast: cfg.Forecast}, spec, jobs)
+		Forecast: cfg.Forecast, Mode: cfg.Mode}, spec, jobs)
 }
 
 // New returns an environment over the windows w. Episodes without a Split are of part.
@@ -155,7 +172,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 		return nil, err
 	}
 	parts := sched.Parts{
-		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement,
+		ID: cmp.Or(cfg.ID, V1), Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement,
 		Windows: w, Part: part, Models: mix, MaxGPUs: cfg.MaxGPUs,
 		Slots: &slots{k: cfg.Visible, oldest: cfg.Slots == "oldest"}, Running: cfg.Running,
 	}

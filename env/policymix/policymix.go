@@ -1,6 +1,7 @@
 package policymix
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +20,11 @@ import (
 	"clustergym/traces/profile"
 )
 
-// ID is the environment's name and version.
-const ID = "PolicyMix-v1"
+// The versions of the environment, as those of JobSelect.
+const (
+	ID = "PolicyMix-v2"
+	V1 = "PolicyMix-v1"
+)
 
 // Policies returns the schedulers by action: orders over the whole queue, each with admission skip.
 func Policies() []string { return []string{"fifo", "sjf", "smallest", "largest", "wfp3"} }
@@ -37,7 +41,14 @@ type Config struct {
 	WaitCost  float64       `yaml:"wait_cost"` // c of reward throughput
 }
 
-// DefaultConfig returns the settings that published results use.
+// OngoingConfig returns the default settings of version 2.
+func OngoingConfig() Config {
+	c := DefaultConfig()
+	c.Config = sched.OngoingConfig(ID)
+	return c
+}
+
+// DefaultConfig returns the settings of version 1, which its published results use.
 func DefaultConfig() Config {
 	return Config{Config: sched.DefaultConfig(), Hold: time.Hour, MaxGPUs: 8, Placement: "closest-b", Comm: "tree",
 		Reward: "jct", WaitCost: 2}
@@ -56,6 +67,8 @@ func (c *Config) Validate() error {
 		nearest.OneOf(c.Placement, sched.Placements()))
 	l.Add(c.Comm == "none" || c.Comm == "tree", "comm", c.Comm, "none or tree")
 	l.Add(reward.Known(c.Reward), "reward", c.Reward, nearest.OneOf(c.Reward, reward.Names()))
+	l.Add(c.Mode != sched.Ongoing || c.Reward != "makespan" && c.Reward != "utilisation", "reward", c.Reward,
+		"jct, wait, slowdown, bsld or throughput: a cluster in operation has no makespan")
 	l.Add(c.WaitCost >= 0 && c.WaitCost <= 1e6, "wait_cost", c.WaitCost, "0 to 1000000")
 	return l.Err()
 }
@@ -87,7 +100,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 		m.policies = append(m.policies, p)
 	}
 	parts := sched.Parts{
-		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement, Windows: w, Part: part,
+		ID: cmp.Or(cfg.ID, V1), Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement, Windows: w, Part: part,
 		Models: &mix, MaxGPUs: cfg.MaxGPUs,
 		Slots: &anything{m}, Actions: m, Encoder: shown,
 	}

@@ -32,8 +32,10 @@ type Config struct {
 	// or auto, which is sjf, and smallest without estimates. "" = fifo.
 	Ahead string `yaml:"ahead,omitempty"`
 
-	// Mode is how episodes begin and end. It follows from the environment's version and from what plays, not from a key.
-	Mode Mode `yaml:"-"`
+	// ID is the environment's version, "" = version 1, and Mode how its episodes begin and end. Both follow from the
+	// environment that is asked for, not from a key.
+	ID   string `yaml:"-"`
+	Mode Mode   `yaml:"-"`
 }
 
 // Mode is how episodes begin and end.
@@ -58,6 +60,15 @@ const (
 func DefaultConfig() Config {
 	return Config{Gamma: 1, Tau: time.Hour, Window: 256, Warm: 256, Load: 1.1,
 		Estimates: sim.Estimates{Mode: sim.EstimateExact}, Forecast: ForecastAuto}
+}
+
+// OngoingConfig returns the default settings of an environment of version 2, called id. A policy knows what a cluster
+// knows: forecasts from the jobs that have ended.
+func OngoingConfig(id string) Config {
+	c := DefaultConfig()
+	c.ID, c.Mode, c.Ahead = id, Ongoing, "auto"
+	c.Warm, c.Load, c.Estimates = 1024, 0.7, sim.Estimates{Mode: sim.EstimateHistory}
+	return c
 }
 
 // Validate reports every fault. Which estimates an environment takes, it checks itself.

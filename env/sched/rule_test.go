@@ -29,7 +29,7 @@ func rulesOf(e sched.Arena) ([]sched.Rule, func(name string) (*sched.Actor, erro
 	case *delayoffer.Env:
 		return delayoffer.Rules(), func(name string) (*sched.Actor, error) { return delayoffer.NewRule(name, e) }
 	case *sched.Env:
-		if e.Spec().ID == jobselect.ID {
+		if e.Spec().ID == jobselect.V1 {
 			return jobselect.Rules(), func(name string) (*sched.Actor, error) { return jobselect.NewRule(name, e) }
 		}
 		return policymix.Rules(), func(name string) (*sched.Actor, error) { return policymix.NewRule(name, e) }

@@ -69,7 +69,7 @@ func (r *runner) compare(ctx context.Context, opt *EvalOptions) (*report.Report,
 func (r *runner) report(played [][][]result) (*report.Report, error) {
 	est := r.scenario.About.Cut(r.scenario.Settings).Estimates
 	out := &report.Report{Estimates: est, Rung: report.RungOf(est)}
-	if r.scenario.About.ID != jobselect.ID {
+	if r.scenario.About.ID != jobselect.V1 {
 		out.Env, out.Metric = r.scenario.About.ID, r.scenario.About.Metric.Key
 	}
 	for i := range r.episodes {

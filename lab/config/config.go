@@ -114,7 +114,7 @@ func (c *Config) Streamed() bool {
 	return c.Eval.Protocol == OnStreams
 }
 
-// Default returns the configuration of PPO on JobSelect-v1 over a generated workload.
+// Default returns the configuration of PPO on JobSelect-v2 over a generated workload.
 func Default() Config { return For(jobselect.ID) }
 
 // For returns the default configuration of a run in the environment called id, which must exist.
@@ -139,7 +139,7 @@ func Decode(name string, data []byte) (Config, error) { return decode(name, data
 
 // decode is Decode that notes the keys of env.args in given.
 func decode(name string, data []byte, given Given) (Config, error) {
-	c, err := DecodeSection(name, data)
+	c, err := decodeOf(name, data, jobselect.ID)
 	if err != nil {
 		return c, err
 	}
@@ -148,14 +148,20 @@ func decode(name string, data []byte, given Given) (Config, error) {
 }
 
 // DecodeSection is Decode for a run that is a section of a study's settings, where it keeps env.args: their text is
-// part of what the study publishes. The study folds it where it trains and plays (Fold).
+// part of what the study publishes. The study folds it where it trains and plays (Fold). A section that names no
+// environment is of JobSelect-v1, the only one when such sections were written.
 func DecodeSection(name string, data []byte) (Config, error) {
+	return decodeOf(name, data, jobselect.V1)
+}
+
+// decodeOf decodes a document, which is of the environment usual if it names none.
+func decodeOf(name string, data []byte, usual string) (Config, error) {
 	id, err := configs.TextBytes(name, data, "env", "id")
 	if err != nil {
 		return Config{}, err
 	}
 	if envs.Find(id) == nil {
-		id = jobselect.ID // the default, or an id that Validate refuses
+		id = usual // or an id that Validate refuses
 	}
 	c := For(id)
 	err = configs.DecodeBytes(name, data, &c)

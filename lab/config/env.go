@@ -10,6 +10,7 @@ import (
 	"clustergym/agents/improper"
 	"clustergym/agents/ppo"
 	"clustergym/agents/train"
+	"clustergym/env/jobselect"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
 	"clustergym/lab/envs"
@@ -47,7 +48,7 @@ func (c *Config) Policies() []string {
 
 // AllPolicies is Policies with those that estimates: none hides.
 func (c *Config) AllPolicies() []string {
-	if d := c.Descriptor(); d != nil && slices.Equal(c.Eval.Policies, Default().Eval.Policies) {
+	if d := c.Descriptor(); d != nil && slices.Equal(c.Eval.Policies, For(jobselect.V1).Eval.Policies) {
 		if c.ownSettings(d) {
 			return d.RivalsUnder(c.Env.Settings)
 		}

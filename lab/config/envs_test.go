@@ -95,7 +95,7 @@ func TestRivalsOfEveryEnvironmentCanBeNamed(t *testing.T) {
 
 // Where jobs can be stopped, agents are compared with rules that do so, unless they rank by run times that are hidden.
 func TestRivalsThatStopJobs(t *testing.T) {
-	c := For(jobselect.ID)
+	c := For(jobselect.V1)
 	s := c.Env.Settings.(*jobselect.Config)
 	s.Preempt, s.Running = true, 8
 	d := c.Descriptor()

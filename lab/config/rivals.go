@@ -128,7 +128,7 @@ func (p *rivals) make(n policyname.Name) (Rival, error) {
 
 // lookingRule returns a rule that looks ahead through the slots of JobSelect-v1.
 func (p *rivals) lookingRule(n policyname.Name) (Rival, error) {
-	if p.d.ID != jobselect.ID {
+	if !jobselect.Is(p.d.ID) {
 		return Rival{}, fmt.Errorf("%s starts jobs of slots or waits, which %s does not; use an order, or %s", n, p.d.ID,
 			jobselect.ID)
 	}

@@ -76,7 +76,7 @@ func (d *Descriptor) advisable() []string {
 		return nil
 	}
 	names := policyname.Rules(d.certainRules()...)
-	if d.ID == jobselect.ID {
+	if jobselect.Is(d.ID) {
 		for _, r := range d.certainRules() {
 			h := schedulers.Passing(r)
 			if slices.Contains(schedulers.Bases(), r) && rollout.CheckBase(&h) == nil {

@@ -82,7 +82,7 @@ func advice(t *testing.T, e advised, args wire.Map) []int32 {
 // smallArgs returns arguments with which id loads and plays quickly.
 func smallArgs(d *Descriptor) wire.Map {
 	switch {
-	case d.ID == jobselect.ID:
+	case d.ID == jobselect.V1:
 		return smallKwargs(wire.Pair{Key: "load", Value: 3.0})
 	case d.Simulated():
 		return wire.Map{{Key: "window", Value: int64(12)},
@@ -99,7 +99,7 @@ func TestAdviceIsThePlayOfThePolicy(t *testing.T) {
 	}
 	for _, d := range slices.Concat(scheduling, planning) {
 		for _, preempt := range []bool{false, true} {
-			if preempt && d.ID != jobselect.ID {
+			if preempt && d.ID != jobselect.V1 {
 				continue
 			}
 			kwargs := smallArgs(d)
@@ -184,8 +184,8 @@ func TestAdviceIsThePlayOfThePolicy(t *testing.T) {
 func TestAdviceLooksAheadAsEvaluationsDo(t *testing.T) {
 	raced.Alone(t)
 	kwargs := smallKwargs(wire.Pair{Key: "load", Value: 3.0}, wire.Pair{Key: "split", Value: "test"})
-	s := makeEnvs(t, registry(t, allAdvice), jobselect.ID, kwargs, 1).Envs[0].(*ServedEnv)
-	args, err := decodeArgs(Find(jobselect.ID), kwargs)
+	s := makeEnvs(t, registry(t, allAdvice), jobselect.V1, kwargs, 1).Envs[0].(*ServedEnv)
+	args, err := decodeArgs(Find(jobselect.V1), kwargs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestAdviceIsRefusedInOneSentence(t *testing.T) {
 		c.Advice = Advice{Policies: []string{"sjf@slots", "rollout:sjf@slots", "srtf@slots", "eft@slots"}, Budget: 64,
 			Time: time.Second}
 	})
-	job := makeEnvs(t, r, jobselect.ID, smallKwargs(), 1).Envs[0].(advised)
+	job := makeEnvs(t, r, jobselect.V1, smallKwargs(), 1).Envs[0].(advised)
 	budget := func(v any) wire.Map { return ask("rollout:sjf@slots", wire.Pair{Key: "budget", Value: v}) }
 	ts := env.NewTimeStep(job.Spec())
 	refused := func(e advised, args wire.Map, code wire.Code, want string) {
@@ -244,7 +244,7 @@ func TestAdviceIsRefusedInOneSentence(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(job, ask("sjff@slots"), wire.BadRequest, "sjf@slots")
-	refused(job, ask("eft@slots"), wire.Unsupported, "does not act through the actions of "+jobselect.ID)
+	refused(job, ask("eft@slots"), wire.Unsupported, "does not act through the actions of "+jobselect.V1)
 	refused(job, ask("srtf@slots"), wire.Unsupported, "want preempt: true")
 	refused(job, ask("fifo@slots"), wire.Unsupported, "fifo@slots is not enabled on this server")
 	refused(job, ask("sjf@slots", wire.Pair{Key: "budget", Value: int64(8)}), wire.BadRequest, "takes no budget")
@@ -263,7 +263,7 @@ func TestAdviceIsRefusedInOneSentence(t *testing.T) {
 		}
 	}
 	refused(job, ask("sjf@slots"), wire.NeedsReset, "the episode has ended")
-	refused(makeEnvs(t, registry(t, nil), jobselect.ID, smallKwargs(), 1).Envs[0].(advised), ask("sjf@slots"),
+	refused(makeEnvs(t, registry(t, nil), jobselect.V1, smallKwargs(), 1).Envs[0].(advised), ask("sjf@slots"),
 		wire.Unsupported, "not enabled on this server")
 	for _, id := range []string{queuerank.ID, dagplace.ID, workerplace.ID} {
 		e := makeEnvs(t, r, id, smallArgs(Find(id)), 1).Envs[0].(advised)
@@ -313,11 +313,11 @@ func scorer(t *testing.T, name string, width, actions int) Model {
 
 // Models are asked by their names where they fit, and nowhere else.
 func TestModelsAreAsked(t *testing.T) {
-	s := makeEnvs(t, registry(t, nil), jobselect.ID, smallKwargs(), 1).Envs[0].Spec()
+	s := makeEnvs(t, registry(t, nil), jobselect.V1, smallKwargs(), 1).Envs[0].Spec()
 	r := registry(t, func(c *RegistryConfig) {
 		c.Advice.Models = []Model{scorer(t, "last", s.ObsLen(), s.MaskLen()), scorer(t, "other", 3, 2)}
 	})
-	made := makeEnvs(t, r, jobselect.ID, smallKwargs(), 2)
+	made := makeEnvs(t, r, jobselect.V1, smallKwargs(), 2)
 	if got := fmt.Sprint(made.Meta["advise"]); got != "[last]" {
 		t.Errorf("meta says %s", got)
 	}
@@ -357,7 +357,7 @@ func TestModelsAreAsked(t *testing.T) {
 func TestAdviceEndsWithItsContext(t *testing.T) {
 	e := makeEnvs(t, registry(t, func(c *RegistryConfig) {
 		c.Advice = Advice{Policies: []string{AllPolicies}, Budget: 1_000_000, Time: time.Minute}
-	}), jobselect.ID, smallKwargs(wire.Pair{Key: "load", Value: 3.0}), 1).Envs[0].(advised)
+	}), jobselect.V1, smallKwargs(wire.Pair{Key: "load", Value: 3.0}), 1).Envs[0].(advised)
 	ts := env.NewTimeStep(e.Spec())
 	if err := e.Reset(t.Context(), env.Episode{Seed: 1, Window: -1}, ts); err != nil {
 		t.Fatal(err)

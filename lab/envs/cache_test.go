@@ -88,7 +88,7 @@ func TestWorkloadsAreReadAsFarAsThereIsMemory(t *testing.T) {
 			r := registry(t, func(c *RegistryConfig) { c.TraceRoot = root })
 			r.UseBudget(b)
 			var e *wire.Error
-			if _, err := r.Make(t.Context(), jobselect.ID, kw, 1); !errors.As(err, &e) || e.Code != wire.Capacity {
+			if _, err := r.Make(t.Context(), jobselect.V1, kw, 1); !errors.As(err, &e) || e.Code != wire.Capacity {
 				t.Errorf("%s with %d bytes: %v", name, total, err)
 			}
 			if b.Free() != total {
@@ -99,7 +99,7 @@ func TestWorkloadsAreReadAsFarAsThereIsMemory(t *testing.T) {
 		r := registry(t, func(c *RegistryConfig) { c.TraceRoot = root })
 		r.UseBudget(b)
 		before := heapInUse()
-		m, err := r.Make(t.Context(), jobselect.ID, kw, 1)
+		m, err := r.Make(t.Context(), jobselect.V1, kw, 1)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -123,7 +123,7 @@ func TestEnvironmentsAreReservedBeforeTheyAreMade(t *testing.T) {
 	r := registry(t, nil)
 	r.UseBudget(b)
 	var e *wire.Error
-	if _, err := r.Make(t.Context(), jobselect.ID, nil, 4096); !errors.As(err, &e) || e.Code != wire.Capacity || e.Retry ||
+	if _, err := r.Make(t.Context(), jobselect.V1, nil, 4096); !errors.As(err, &e) || e.Code != wire.Capacity || e.Retry ||
 		!strings.Contains(e.Error(), "4096 environments of JobSelect-v1") {
 		t.Errorf("4096 in 64 MiB: %v", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"clustergym/configs"
 	"clustergym/env"
 	"clustergym/env/dagplace"
-	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
 	"clustergym/internal/fault"
@@ -288,6 +287,3 @@ func ruleNames(rules []Rule) []string {
 	}
 	return names
 }
-
-// JobSelect reports whether id is a version of JobSelect.
-func JobSelect(id string) bool { return id == jobselect.ID }

@@ -70,7 +70,7 @@ func TestEveryRegisteredEnvironmentKeepsTheContract(t *testing.T) {
 		var kwargs wire.Map
 		options := []envtest.Option{envtest.Episodes(2)}
 		switch id {
-		case jobselect.ID:
+		case jobselect.V1:
 			kwargs, options = smallKwargs(), append(options, envtest.Cap(200), envtest.NoAllocs())
 		case delayoffer.ID: // its snapshots are played again from the beginning
 			kwargs = wire.Map{{Key: "window", Value: int64(32)}}
@@ -154,7 +154,7 @@ func describedArguments(t *testing.T, d *Descriptor, names map[string]bool) {
 }
 
 func TestArgumentsComeNestedOrWithDots(t *testing.T) {
-	d := Find(jobselect.ID)
+	d := Find(jobselect.V1)
 	want := d.Args()
 	own := want.Settings.(*jobselect.Config)
 	own.Visible, own.Load, own.Horizon, own.Contested, want.Trace.Seed, want.Trace.Synth.Jobs, want.Split = 6, 0.5,
@@ -190,7 +190,7 @@ func TestArgumentsComeNestedOrWithDots(t *testing.T) {
 }
 
 func TestPresetsStandInThePlaceOfDefaults(t *testing.T) {
-	args, err := decodeArgs(Find(jobselect.ID),
+	args, err := decodeArgs(Find(jobselect.V1),
 		wire.Map{{Key: "window", Value: int64(64)}, {Key: "preset", Value: "quickstart"}})
 	if err != nil {
 		t.Fatal(err)
@@ -211,57 +211,57 @@ func TestBadArgumentsAreToldByKeyValueAndWish(t *testing.T) {
 		code   wire.Code
 		want   []string
 	}{
-		{jobselect.ID, wire.Map{{Key: "visible", Value: int64(3)}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "visible", Value: int64(3)}}, 1, wire.BadKwargs,
 			[]string{"visible", "got 3", "even number"}},
-		{jobselect.ID, wire.Map{{Key: "visibel", Value: int64(4)}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "visibel", Value: int64(4)}}, 1, wire.BadKwargs,
 			[]string{"visibel: unknown key; did you mean visible?"}},
-		{jobselect.ID, wire.Map{{Key: "visible", Value: "4"}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "visible", Value: "4"}}, 1, wire.BadKwargs,
 			[]string{"visible", `got "4"`, "whole number"}},
-		{jobselect.ID, wire.Map{{Key: "gamma", Value: 2.0}, {Key: "tau", Value: "0s"}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "gamma", Value: 2.0}, {Key: "tau", Value: "0s"}}, 1, wire.BadKwargs,
 			[]string{"gamma: got 2", "; tau: got 0s"}},
-		{jobselect.ID, wire.Map{{Key: "horizon", Value: 3600.0}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "horizon", Value: 3600.0}}, 1, wire.BadKwargs,
 			[]string{"horizon", "got 3600", `"40s"`}},
-		{jobselect.ID, wire.Map{{Key: "trace", Value: "x.csv"}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "trace", Value: "x.csv"}}, 1, wire.BadKwargs,
 			[]string{"trace", "x.csv", "keys and values"}},
-		{jobselect.ID, wire.Map{{Key: "trace.synth.jobs", Value: []any{}}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "trace.synth.jobs", Value: []any{}}}, 1, wire.BadKwargs,
 			[]string{"trace.synth.jobs", "a list"}},
-		{jobselect.ID, wire.Map{{Key: "trace.seed", Value: int64(1)},
+		{jobselect.V1, wire.Map{{Key: "trace.seed", Value: int64(1)},
 			{Key: "trace", Value: wire.Map{{Key: "seed", Value: int64(1)}}}}, 1, wire.BadKwargs,
 			[]string{"trace.seed: given twice"}},
-		{jobselect.ID, wire.Map{{Key: "trace.seed", Value: int64(1)}, {Key: "trace", Value: int64(1)}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "trace.seed", Value: int64(1)}, {Key: "trace", Value: int64(1)}}, 1, wire.BadKwargs,
 			[]string{"trace: given twice"}},
-		{jobselect.ID, wire.Map{{Key: "load", Value: []byte("1")}}, 1, wire.BadKwargs, []string{"load", "bytes"}},
-		{jobselect.ID, wire.Map{{Key: "load", Value: wire.Array{DType: wire.F32, Shape: []int{2}, Data: make([]byte, 8)}}}, 1,
+		{jobselect.V1, wire.Map{{Key: "load", Value: []byte("1")}}, 1, wire.BadKwargs, []string{"load", "bytes"}},
+		{jobselect.V1, wire.Map{{Key: "load", Value: wire.Array{DType: wire.F32, Shape: []int{2}, Data: make([]byte, 8)}}}, 1,
 			wire.BadKwargs, []string{"load", "array of 2"}},
-		{jobselect.ID, wire.Map{{Key: strings.Repeat("a.", 50) + "a", Value: int64(1)}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: strings.Repeat("a.", 50) + "a", Value: int64(1)}}, 1, wire.BadKwargs,
 			[]string{"nested too deep"}},
-		{jobselect.ID, wire.Map{{Key: "split", Value: "training"}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "split", Value: "training"}}, 1, wire.BadKwargs,
 			[]string{"split", `"training"`, "train, validation, test"}},
-		{jobselect.ID, wire.Map{{Key: "preset", Value: "slowstart"}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "preset", Value: "slowstart"}}, 1, wire.BadKwargs,
 			[]string{"preset", "slowstart", "quickstart"}},
-		{jobselect.ID, wire.Map{{Key: "cluster", Value: "pool:2000"}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "cluster", Value: "pool:2000"}}, 1, wire.BadKwargs,
 			[]string{"cluster", "pool:2000", "at most 1000"}},
-		{jobselect.ID, wire.Map{{Key: "cluster", Value: "1000000x1000000"}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "cluster", Value: "1000000x1000000"}}, 1, wire.BadKwargs,
 			[]string{"cluster", "1000000x1000000"}},
-		{jobselect.ID, wire.Map{{Key: "cluster", Value: "/etc/passwd"}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "cluster", Value: "/etc/passwd"}}, 1, wire.BadKwargs,
 			[]string{"cluster", "/etc/passwd", "topdrl-2x4x4"}},
-		{jobselect.ID, wire.Map{{Key: "cluster", Value: "registry_test.go"}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "cluster", Value: "registry_test.go"}}, 1, wire.BadKwargs,
 			[]string{"cluster", "topdrl-2x4x4"}},
-		{jobselect.ID, wire.Map{{Key: "cluster", Value: "../clusters/topdrl-2x4x4"}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "cluster", Value: "../clusters/topdrl-2x4x4"}}, 1, wire.BadKwargs,
 			[]string{"cluster", "topdrl-2x4x4"}},
-		{jobselect.ID, wire.Map{{Key: "cluster", Value: ""}}, 1, wire.BadKwargs, []string{"cluster"}},
-		{jobselect.ID, wire.Map{{Key: "trace.synth.jobs", Value: int64(6000)}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "cluster", Value: ""}}, 1, wire.BadKwargs, []string{"cluster"}},
+		{jobselect.V1, wire.Map{{Key: "trace.synth.jobs", Value: int64(6000)}}, 1, wire.BadKwargs,
 			[]string{"trace.synth.jobs", "6000", "at most 5000"}},
-		{jobselect.ID, wire.Map{{Key: "trace.jobs", Value: int64(6000)}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "trace.jobs", Value: int64(6000)}}, 1, wire.BadKwargs,
 			[]string{"trace.jobs", "6000", "at most 5000"}},
-		{jobselect.ID, wire.Map{{Key: "trace.synth.jobs", Value: int64(100)}}, 1, wire.BadKwargs, []string{"too few jobs"}},
-		{jobselect.ID, wire.Map{{Key: "trace.file", Value: "x.csv"}, {Key: "trace.synth.jobs", Value: int64(5000)}}, 1,
+		{jobselect.V1, wire.Map{{Key: "trace.synth.jobs", Value: int64(100)}}, 1, wire.BadKwargs, []string{"too few jobs"}},
+		{jobselect.V1, wire.Map{{Key: "trace.file", Value: "x.csv"}, {Key: "trace.synth.jobs", Value: int64(5000)}}, 1,
 			wire.BadKwargs, []string{"trace.file", "x.csv", "--trace-root"}},
-		{jobselect.ID, wire.Map{{Key: "trace.profiles", Value: "x.csv"}, {Key: "trace.synth.jobs", Value: int64(5000)}}, 1,
+		{jobselect.V1, wire.Map{{Key: "trace.profiles", Value: "x.csv"}, {Key: "trace.synth.jobs", Value: int64(5000)}}, 1,
 			wire.BadKwargs, []string{"trace.profiles", "--trace-root"}},
-		{jobselect.ID, wire.Map{{Key: "trace.file", Value: "get:no-such-trace"}}, 1, wire.BadKwargs,
+		{jobselect.V1, wire.Map{{Key: "trace.file", Value: "get:no-such-trace"}}, 1, wire.BadKwargs,
 			[]string{"trace.file", "no-such-trace"}},
-		{jobselect.ID, smallKwargs(), 1000, wire.Capacity, []string{"1000", "MiB"}},
+		{jobselect.V1, smallKwargs(), 1000, wire.Capacity, []string{"1000", "MiB"}},
 		{"CartPole-v7", nil, 1, wire.UnknownEnv, []string{"CartPole-v7"}},
 		{"JobSelect-v2", nil, 1, wire.UnknownEnv, []string{"did you mean JobSelect-v1?"}},
 		{"InvalidAction-v1", wire.Map{{Key: "n", Value: int64(1)}}, 1, wire.BadKwargs,
@@ -321,7 +321,7 @@ func TestStrangersReadFilesBelowTheTraceRootOnly(t *testing.T) {
 	}
 	var shas []string
 	for _, file := range []string{"in/jobs.csv", "in.csv", "in/../in/jobs.csv", "./in/jobs.csv"} {
-		m := makeEnvs(t, r, jobselect.ID, kwargs(file), 1)
+		m := makeEnvs(t, r, jobselect.V1, kwargs(file), 1)
 		shas = append(shas, m.SHA)
 		if strings.Contains(fmt.Sprint(m.Meta), dir) {
 			t.Errorf("%v tells where files lie", m.Meta)
@@ -337,7 +337,7 @@ func TestStrangersReadFilesBelowTheTraceRootOnly(t *testing.T) {
 		"in": "ordinary file", "in/../../secret.csv": "relative to it",
 		"broken.csv": "broken.csv", "get:philly-jobs": "gymctl trace get philly-jobs",
 	} {
-		_, err := r.Make(t.Context(), jobselect.ID, kwargs(file), 1)
+		_, err := r.Make(t.Context(), jobselect.V1, kwargs(file), 1)
 		var e *wire.Error
 		if !errors.As(err, &e) || e.Code != wire.BadKwargs || !strings.Contains(e.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", file, err, want)
@@ -352,13 +352,13 @@ func TestStrangersReadFilesBelowTheTraceRootOnly(t *testing.T) {
 	if err := os.WriteFile(path, []byte(more), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if makeEnvs(t, r, jobselect.ID, kwargs("in/jobs.csv"), 1).SHA == shas[0] {
+	if makeEnvs(t, r, jobselect.V1, kwargs("in/jobs.csv"), 1).SHA == shas[0] {
 		t.Error("the file has changed, the scenario has not")
 	}
 	if err := os.WriteFile(path, []byte(csv.String()+strings.Repeat("99999,5,1\n", 51)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Make(t.Context(), jobselect.ID, kwargs("in/jobs.csv"), 1); err == nil ||
+	if _, err := r.Make(t.Context(), jobselect.V1, kwargs("in/jobs.csv"), 1); err == nil ||
 		!strings.Contains(err.Error(), "1 to 450") {
 		t.Errorf("a file of 451 jobs: %v", err)
 	}
@@ -373,8 +373,8 @@ func TestStrangersReadFilesBelowTheTraceRootOnly(t *testing.T) {
 // The hash depends on exactly the arguments that decide episodes.
 func TestTheScenarioHashIsOfWhatDecidesEpisodes(t *testing.T) {
 	r := registry(t, nil)
-	base := makeEnvs(t, r, jobselect.ID, smallKwargs(), 1).SHA
-	if other := makeEnvs(t, registry(t, nil), jobselect.ID, smallKwargs(), 3).SHA; other != base {
+	base := makeEnvs(t, r, jobselect.V1, smallKwargs(), 1).SHA
+	if other := makeEnvs(t, registry(t, nil), jobselect.V1, smallKwargs(), 3).SHA; other != base {
 		t.Error("another registry, another hash")
 	}
 	seen := map[string]string{base: "the base"}
@@ -383,7 +383,7 @@ func TestTheScenarioHashIsOfWhatDecidesEpisodes(t *testing.T) {
 		{Key: "gamma", Value: 0.5},
 		{Key: "trace.synth.work", Value: 2.0}, {Key: "max_gpus", Value: int64(4)}, {Key: "trace.mix", Value: "topdrl-cnn"},
 	} {
-		sha := makeEnvs(t, r, jobselect.ID, smallKwargs(p), 1).SHA
+		sha := makeEnvs(t, r, jobselect.V1, smallKwargs(p), 1).SHA
 		if twin, twice := seen[sha]; twice {
 			t.Errorf("%s has the hash of %s", p.Key, twin)
 		}
@@ -391,11 +391,11 @@ func TestTheScenarioHashIsOfWhatDecidesEpisodes(t *testing.T) {
 	}
 	k := smallKwargs()
 	k[3].Value = "1x8"
-	if _, twice := seen[makeEnvs(t, r, jobselect.ID, k, 1).SHA]; twice {
+	if _, twice := seen[makeEnvs(t, r, jobselect.V1, k, 1).SHA]; twice {
 		t.Error("another cluster, the same hash")
 	}
 	// A preset that stands for the same configuration is the same scenario.
-	args, err := decodeArgs(Find(jobselect.ID), wire.Map{{Key: "preset", Value: "quickstart"}})
+	args, err := decodeArgs(Find(jobselect.V1), wire.Map{{Key: "preset", Value: "quickstart"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -470,7 +470,7 @@ func (b *buffered) BlockSize() int      { return 1 }
 
 func TestEnvironmentsOfOneScenarioShareItsWorkload(t *testing.T) {
 	r := registry(t, nil)
-	args, err := decodeArgs(Find(jobselect.ID), smallKwargs())
+	args, err := decodeArgs(Find(jobselect.V1), smallKwargs())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -589,7 +589,7 @@ func TestAWorkloadThatFailsIsTriedAgain(t *testing.T) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	r := registry(t, nil)
-	if _, err := r.Make(gone, jobselect.ID, smallKwargs(), 1); !errors.Is(err, context.Canceled) {
+	if _, err := r.Make(gone, jobselect.V1, smallKwargs(), 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled Make: %v", err)
 	}
 	if err := (&RegistryConfig{}).Validate(); len(fault.All(err)) != 2 {

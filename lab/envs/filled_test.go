@@ -19,7 +19,7 @@ func TestLegalActionsStandForFilledRows(t *testing.T) {
 		id, field string
 		kwargs    wire.Map
 	}{
-		{jobselect.ID, "jobs", smallKwargs()},
+		{jobselect.V1, "jobs", smallKwargs()},
 		{queuerank.ID, "jobs", nil},
 		{workerplace.ID, "pairs", wire.Map{{Key: "obs", Value: "pairs"}}},
 	} {

@@ -78,14 +78,14 @@ func TestScenariosKeepTheirHashesAndEpisodes(t *testing.T) {
 		name, id string
 		kwargs   wire.Map
 	}{
-		{"small", jobselect.ID, smallKwargs()},
-		{"relative", jobselect.ID, smallKwargs(pair{Key: "relative", Value: "sjf"}, pair{Key: "reward", Value: "wait"})},
-		{"blind", jobselect.ID, smallKwargs(pair{Key: "estimates", Value: "none"}, pair{Key: "slots", Value: "oldest"})},
-		{"test", jobselect.ID, smallKwargs(pair{Key: "split", Value: "test"})},
+		{"small", jobselect.V1, smallKwargs()},
+		{"relative", jobselect.V1, smallKwargs(pair{Key: "relative", Value: "sjf"}, pair{Key: "reward", Value: "wait"})},
+		{"blind", jobselect.V1, smallKwargs(pair{Key: "estimates", Value: "none"}, pair{Key: "slots", Value: "oldest"})},
+		{"test", jobselect.V1, smallKwargs(pair{Key: "split", Value: "test"})},
 		{"tree", "GPUPick-v1", with(small, pair{Key: "idle", Value: true})},
-		{"preempt", jobselect.ID, smallKwargs(pair{Key: "preempt", Value: true}, pair{Key: "images", Value: false},
+		{"preempt", jobselect.V1, smallKwargs(pair{Key: "preempt", Value: true}, pair{Key: "images", Value: false},
 			pair{Key: "running", Value: int64(6)}, pair{Key: "checkpoint", Value: "10s"}, pair{Key: "restart", Value: "20s"})},
-		{"history", jobselect.ID, smallKwargs(pair{Key: "estimates", Value: "history"},
+		{"history", jobselect.V1, smallKwargs(pair{Key: "estimates", Value: "history"},
 			pair{Key: "relative", Value: "auto"})},
 		{"rated", "GPUPick-v1", with(small, pair{Key: "table", Value: true})},
 		{"peer", queuerank.ID, wire.Map{{Key: "window", Value: int64(32)}, {Key: "peer", Value: true},

@@ -69,7 +69,7 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 	spec := cluster.Spec{Name: "small", Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 4}}}}}
 	type opener func(jobs []traces.Job, estimates string) (sched.Arena, sched.Windows)
 	workloads := map[string]opener{
-		jobselect.ID: func(jobs []traces.Job, estimates string) (sched.Arena, sched.Windows) {
+		jobselect.V1: func(jobs []traces.Job, estimates string) (sched.Arena, sched.Windows) {
 			cfg := jobselect.DefaultConfig()
 			cfg.Window, cfg.Warm, cfg.Visible, cfg.MaxGPUs, cfg.Load, cfg.Estimates = 40, 20, 6, 4, 0,
 				sim.MustEstimates(estimates)

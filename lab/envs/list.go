@@ -26,52 +26,8 @@ import (
 
 // scheduling are the environments over jobs on a simulated cluster.
 var scheduling = []*Descriptor{
-	describe(Descriptor{
-		ID: jobselect.ID, Preset: "quickstart",
-		About:   "which visible job starts now, or none; a placement rule picks its GPUs",
-		Takes:   Takes{Jobs: true, Cluster: true},
-		Cluster: workload.DefaultCluster,
-		Trace:   workload.DefaultTraceConfig,
-		whyMost: "the observation grows with env.max_gpus × env.visible",
-		Rules:   rules(jobselect.Rules(), jobselect.NewRule),
-		Rivals: append([]string{"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip",
-			"srtf+skip"},
-			policyname.Rules("random", "random-start", "fifo", "sjf", "area")...),
-		StopRivals: append([]string{
-			"fifo+skip", "smallest+skip", "sjf+skip", "area+skip",
-			"srtf+skip", "srsf+skip", "gittins+skip", "gittins-2d+skip", "las+skip", "las-2d-prompt+skip",
-		}, policyname.Rules("random", "fifo", "sjf", "srtf", "srsf", "gittins", "las", "las-2d")...),
-		Metric: JCT, Whole: true,
-	}, settings[jobselect.Config]{
-		defaults: jobselect.DefaultConfig,
-		cut: func(c *jobselect.Config) sched.Taken {
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}
-		},
-		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
-		mostGPUs: func(c *jobselect.Config) int {
-			if !c.Images {
-				return 1024
-			}
-			return max(8, 2560/c.Visible)
-		},
-		open: func(c jobselect.Config, src *Source, part traces.Part) (env.Env, error) {
-			return jobselect.New(c, src.Cluster, src.Windows, part)
-		},
-		page:      jobselect.Page,
-		placement: func(c *jobselect.Config) string { return c.Placement },
-		training:  func(c *jobselect.Config, gamma float64) { c.Gamma = gamma },
-		judged:    func(c *jobselect.Config) { c.Config = judged(c.Config) },
-		streamed:  func(c *jobselect.Config) { c.Mode = sched.Streamed },
-		stops:     func(c *jobselect.Config) bool { return c.Preempt },
-		price: func(c *jobselect.Config) string {
-			if !c.Preempt {
-				return ""
-			}
-			return c.Price()
-		},
-		memory: func(c *jobselect.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
-		sha:    jobSelectSHA,
-	}),
+	jobSelect(jobselect.ID, "quickstart", jobselect.OngoingConfig, usersTrace),
+	jobSelect(jobselect.V1, "quickstart-exact", jobselect.DefaultConfig, workload.DefaultTraceConfig),
 	describe(Descriptor{
 		ID: delayoffer.ID, Preset: "delayoffer-ppo",
 		About:   "whether a gang takes an offer across machines or racks, or waits for a closer one",
@@ -144,31 +100,8 @@ var scheduling = []*Descriptor{
 			return 24<<10 + 1000*float64(c.Window) + 0.3*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
 		},
 	}),
-	describe(Descriptor{
-		ID: policymix.ID, Preset: "policymix-ppo",
-		About:   "which base policy schedules until the next decision",
-		Takes:   Takes{Jobs: true, Cluster: true},
-		Cluster: workload.DefaultCluster,
-		Trace:   workload.DefaultTraceConfig,
-		busy:    func(e sched.Arena) bool { return len(e.View().Waiting()) > 1 }, // every policy is always legal
-		Rules:   rules(policymix.Rules(), policymix.NewRule),
-		Rivals:  append([]string{"fifo+strict", "fifo+skip", "las+skip", "srtf+skip"}, slots(policymix.Rules())...),
-		Metric:  JCT,
-	}, settings[policymix.Config]{
-		defaults: policymix.DefaultConfig,
-		cut: func(c *policymix.Config) sched.Taken {
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates, Forecast: c.Forecast}
-		},
-		open: func(c policymix.Config, src *Source, part traces.Part) (env.Env, error) {
-			return policymix.New(c, src.Cluster, src.Windows, part)
-		},
-		page:      policymix.Page,
-		placement: func(c *policymix.Config) string { return c.Placement },
-		training:  func(c *policymix.Config, gamma float64) { c.Gamma = gamma },
-		judged:    func(c *policymix.Config) { c.Config = judged(c.Config) },
-		streamed:  func(c *policymix.Config) { c.Mode = sched.Streamed },
-		memory:    func(c *policymix.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
-	}),
+	policyMix(policymix.ID, "policymix-ppo", policymix.OngoingConfig, usersTrace),
+	policyMix(policymix.V1, "policymix-improper", policymix.DefaultConfig, workload.DefaultTraceConfig),
 	describe(ranking(Descriptor{
 		ID: queuerank.ID, Preset: "queuerank-ppo",
 		About:   "which waiting job is next; it holds the queue until it fits",
@@ -205,6 +138,94 @@ var scheduling = []*Descriptor{
 		func(c rltune.Config, src *Source, part traces.Part) (env.Env, error) {
 			return rltune.New(rltune.ID, c, src.Cluster, src.Windows, part)
 		})),
+}
+
+// jobSelect describes a version of JobSelect.
+func jobSelect(id, preset string, defaults func() jobselect.Config, trace func() workload.TraceConfig) *Descriptor {
+	return describe(Descriptor{
+		ID: id, Preset: preset,
+		About:   "which visible job starts now, or none; a placement rule picks its GPUs",
+		Takes:   Takes{Jobs: true, Cluster: true},
+		Cluster: workload.DefaultCluster,
+		Trace:   trace,
+		whyMost: "the observation grows with env.max_gpus × env.visible",
+		Rules:   rules(jobselect.Rules(), jobselect.NewRule),
+		Rivals: append([]string{"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip",
+			"srtf+skip"},
+			policyname.Rules("random", "random-start", "fifo", "sjf", "area")...),
+		StopRivals: append([]string{
+			"fifo+skip", "smallest+skip", "sjf+skip", "area+skip",
+			"srtf+skip", "srsf+skip", "gittins+skip", "gittins-2d+skip", "las+skip", "las-2d-prompt+skip",
+		}, policyname.Rules("random", "fifo", "sjf", "srtf", "srsf", "gittins", "las", "las-2d")...),
+		Metric: JCT, Whole: id == jobselect.V1, Ongoing: id == jobselect.ID,
+	}, settings[jobselect.Config]{
+		defaults: defaults,
+		cut: func(c *jobselect.Config) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
+				Forecast: c.Forecast, Mode: c.Mode}
+		},
+		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
+		mostGPUs: func(c *jobselect.Config) int {
+			if !c.Images {
+				return 1024
+			}
+			return max(8, 2560/c.Visible)
+		},
+		open: func(c jobselect.Config, src *Source, part traces.Part) (env.Env, error) {
+			return jobselect.New(c, src.Cluster, src.Windows, part)
+		},
+		page:      jobselect.Page,
+		placement: func(c *jobselect.Config) string { return c.Placement },
+		training:  func(c *jobselect.Config, gamma float64) { c.Gamma = gamma },
+		judged:    func(c *jobselect.Config) { c.Config = judged(c.Config) },
+		streamed:  func(c *jobselect.Config) { c.Mode = sched.Streamed },
+		stops:     func(c *jobselect.Config) bool { return c.Preempt },
+		price: func(c *jobselect.Config) string {
+			if !c.Preempt {
+				return ""
+			}
+			return c.Price()
+		},
+		memory: func(c *jobselect.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
+		sha:    jobSelectSHA,
+	})
+}
+
+// policyMix describes a version of PolicyMix.
+func policyMix(id, preset string, defaults func() policymix.Config, trace func() workload.TraceConfig) *Descriptor {
+	return describe(Descriptor{
+		ID: id, Preset: preset,
+		About:   "which base policy schedules until the next decision",
+		Takes:   Takes{Jobs: true, Cluster: true},
+		Cluster: workload.DefaultCluster,
+		Trace:   trace,
+		busy:    func(e sched.Arena) bool { return len(e.View().Waiting()) > 1 }, // every policy is always legal
+		Rules:   rules(policymix.Rules(), policymix.NewRule),
+		Rivals:  append([]string{"fifo+strict", "fifo+skip", "las+skip", "srtf+skip"}, slots(policymix.Rules())...),
+		Metric:  JCT, Ongoing: id == policymix.ID,
+	}, settings[policymix.Config]{
+		defaults: defaults,
+		cut: func(c *policymix.Config) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
+				Forecast: c.Forecast, Mode: c.Mode}
+		},
+		open: func(c policymix.Config, src *Source, part traces.Part) (env.Env, error) {
+			return policymix.New(c, src.Cluster, src.Windows, part)
+		},
+		page:      policymix.Page,
+		placement: func(c *policymix.Config) string { return c.Placement },
+		training:  func(c *policymix.Config, gamma float64) { c.Gamma = gamma },
+		judged:    func(c *policymix.Config) { c.Config = judged(c.Config) },
+		streamed:  func(c *policymix.Config) { c.Mode = sched.Streamed },
+		memory:    func(c *policymix.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
+	})
+}
+
+// usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something.
+func usersTrace() workload.TraceConfig {
+	t := workload.DefaultTraceConfig()
+	t.Synth.Profile = "philly-users"
+	return t
 }
 
 // ranking returns d with what the environments have in common in which the agent chooses the next job.

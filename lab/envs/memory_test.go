@@ -110,7 +110,7 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 	}
 	const large = "300x8"
 	grid := map[string][]setting{
-		jobselect.ID: {
+		jobselect.V1: {
 			{nil, 4}, {kw("window", 8, "warm", 0), 32}, {kw("window", 800), 1}, {kw("cluster", large), 1}, {kw("cluster",
 				"1000x1"), 1}, {kw("cluster", "20x80"), 1},
 			{kw("cluster", "pool:512"), 2}, {kw("relative", "sjf", "window", 800), 1},

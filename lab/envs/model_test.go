@@ -67,7 +67,7 @@ func TestClientsNameModelsByTheRulesForTraces(t *testing.T) {
 	}
 	sha := func(r *Registry, estimates string) string {
 		t.Helper()
-		m, err := r.Make(t.Context(), jobselect.ID, kwargs(estimates), 1)
+		m, err := r.Make(t.Context(), jobselect.V1, kwargs(estimates), 1)
 		if err != nil {
 			t.Fatalf("%s: %v", estimates, err)
 		}
@@ -94,7 +94,7 @@ func TestClientsNameModelsByTheRulesForTraces(t *testing.T) {
 	own := registry(t, func(c *RegistryConfig) { c.OwnFiles = true })
 	refused := func(r *Registry, estimates string, want ...string) {
 		t.Helper()
-		m, err := r.Make(t.Context(), jobselect.ID, kwargs(estimates), 1)
+		m, err := r.Make(t.Context(), jobselect.V1, kwargs(estimates), 1)
 		if err == nil {
 			m.Release()
 		}
@@ -123,7 +123,7 @@ func TestClientsNameModelsByTheRulesForTraces(t *testing.T) {
 	refused(own, "gbdt:m.bin", "an absolute path")
 	absolute := kwargs("gbdt:" + filepath.Join(dir, "m.bin"))
 	absolute[0].Value = filepath.Join(dir, "jobs.csv")
-	m, err := own.Make(t.Context(), jobselect.ID, absolute, 1)
+	m, err := own.Make(t.Context(), jobselect.V1, absolute, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

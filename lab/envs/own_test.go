@@ -48,8 +48,8 @@ func TestAClusterIsDescribedAsInItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := registry(t, func(c *RegistryConfig) { c.OwnFiles = true })
-	named, described := makeEnvs(t, own, jobselect.ID, small(file),
-		1), makeEnvs(t, r, jobselect.ID, small(racks(int64(2), int64(4))), 1)
+	named, described := makeEnvs(t, own, jobselect.V1, small(file),
+		1), makeEnvs(t, r, jobselect.V1, small(racks(int64(2), int64(4))), 1)
 	if named.SHA != described.SHA {
 		t.Errorf("the file has scenario %s, its description %s", named.SHA, described.SHA)
 	}
@@ -61,12 +61,12 @@ func TestAClusterIsDescribedAsInItsFile(t *testing.T) {
 		cluster wire.Map
 		want    string
 	}{
-		{jobselect.ID, racks(int64(2), int64(4000)), "racks[0].nodes[0].gpus: got 4000, want 0 to 1024"},
-		{jobselect.ID, racks(int64(2), "many"), "racks[0].nodes[0].gpus: got \"many\""},
-		{jobselect.ID, racks(int64(0), int64(4)), "want 1 or more"},
-		{jobselect.ID, wire.Map{{Key: "rack", Value: int64(1)}}, "did you mean racks?"},
-		{jobselect.ID, wire.Map{{Key: "racks", Value: []byte("x")}}, "got bytes"},
-		{jobselect.ID, racks(int64(50_000), int64(8)), "at most 131072 GPUs or nodes on this server"},
+		{jobselect.V1, racks(int64(2), int64(4000)), "racks[0].nodes[0].gpus: got 4000, want 0 to 1024"},
+		{jobselect.V1, racks(int64(2), "many"), "racks[0].nodes[0].gpus: got \"many\""},
+		{jobselect.V1, racks(int64(0), int64(4)), "want 1 or more"},
+		{jobselect.V1, wire.Map{{Key: "rack", Value: int64(1)}}, "did you mean racks?"},
+		{jobselect.V1, wire.Map{{Key: "racks", Value: []byte("x")}}, "got bytes"},
+		{jobselect.V1, racks(int64(50_000), int64(8)), "at most 131072 GPUs or nodes on this server"},
 		{dagplace.ID, racks(int64(2), int64(4)), "DAGPlace-v1 has no cluster"},
 	} {
 		var e *wire.Error
@@ -82,7 +82,7 @@ func TestTheOwnerOfAServerNamesAnyFile(t *testing.T) {
 	own := registry(t, func(c *RegistryConfig) { c.OwnFiles = true })
 	file := jobsFile(t, dir, 100)
 	kwargs := func(more ...wire.Pair) wire.Map { return append(wire.Map{{Key: "window", Value: int64(12)}}, more...) }
-	first := makeEnvs(t, own, jobselect.ID, kwargs(wire.Pair{Key: "trace.file", Value: file}), 1)
+	first := makeEnvs(t, own, jobselect.V1, kwargs(wire.Pair{Key: "trace.file", Value: file}), 1)
 	if text := fmt.Sprint(first.Meta["workload"]); !strings.Contains(text, file) {
 		t.Errorf("the workload is called %s", text)
 	}
@@ -96,7 +96,7 @@ func TestTheOwnerOfAServerNamesAnyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if time.Since(st.ModTime()) < fresh {
-		if again := makeEnvs(t, own, jobselect.ID, kwargs(wire.Pair{Key: "trace.file", Value: file}), 1); again.SHA ==
+		if again := makeEnvs(t, own, jobselect.V1, kwargs(wire.Pair{Key: "trace.file", Value: file}), 1); again.SHA ==
 			first.SHA {
 			t.Error("a changed file is not read anew")
 		}
@@ -109,7 +109,7 @@ func TestTheOwnerOfAServerNamesAnyFile(t *testing.T) {
 		return at
 	}
 	write(yaml, "racks:\n  - nodes:\n      - {count: 2, gpus: 4}\n")
-	if m := makeEnvs(t, own, jobselect.ID, kwargs(wire.Pair{Key: "cluster", Value: yaml}), 1); m.Meta["gpus"] != 8 {
+	if m := makeEnvs(t, own, jobselect.V1, kwargs(wire.Pair{Key: "cluster", Value: yaml}), 1); m.Meta["gpus"] != 8 {
 		t.Errorf("described as %v", m.Meta)
 	}
 	bad := write(filepath.Join(dir, "bad.yaml"), "racks:\n  - nodes:\n      - {count: 2, gpu: 4}\n")
@@ -128,7 +128,7 @@ func TestTheOwnerOfAServerNamesAnyFile(t *testing.T) {
 		{"trace.profiles", filepath.Join(dir, "nowhere.csv"), []string{"trace.profiles", "a file that exists"}},
 	} {
 		var e *wire.Error
-		_, err := own.Make(t.Context(), jobselect.ID, kwargs(wire.Pair{Key: c.key, Value: c.name}), 1)
+		_, err := own.Make(t.Context(), jobselect.V1, kwargs(wire.Pair{Key: c.key, Value: c.name}), 1)
 		if !errors.As(err, &e) || e.Code != wire.BadKwargs {
 			t.Errorf("%s %s: %v", c.key, c.name, err)
 			continue
@@ -146,7 +146,7 @@ func TestTheOwnerOfAServerNamesAnyFile(t *testing.T) {
 	// Without it the same names are refused.
 	strangers := registry(t, nil)
 	for _, p := range []wire.Pair{{Key: "trace.file", Value: file}, {Key: "cluster", Value: yaml}} {
-		if _, err := strangers.Make(t.Context(), jobselect.ID, kwargs(p), 1); err == nil {
+		if _, err := strangers.Make(t.Context(), jobselect.V1, kwargs(p), 1); err == nil {
 			t.Errorf("a stranger may name %v", p)
 		}
 	}

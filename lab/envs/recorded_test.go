@@ -125,15 +125,15 @@ func TestClientsMapColumns(t *testing.T) {
 	window := wire.Pair{Key: "window", Value: int64(16)}
 	columns := wire.Map{{Key: "submit_time", Value: "Submitted"}, {Key: "duration", Value: "Elapsed"},
 		{Key: "num_gpu", Value: "Secret"}}
-	a := makeEnvs(t, r, jobselect.ID,
+	a := makeEnvs(t, r, jobselect.V1,
 		wire.Map{window,
 			{Key: "trace", Value: wire.Map{{Key: "file", Value: "export.csv"}, {Key: "columns", Value: columns}}}}, 1)
-	b := makeEnvs(t, r, jobselect.ID,
+	b := makeEnvs(t, r, jobselect.V1,
 		wire.Map{window, {Key: "trace.file", Value: "export.csv"}, {Key: "trace.delimiter", Value: ";"},
 			{Key: "trace.columns.submit_time", Value: "submitted"},
 			{Key: "trace.columns.duration", Value: "ELAPSED"}, {Key: "trace.columns.num_gpu", Value: "secret"}}, 1)
 	if a.SHA != b.SHA || a.SHA ==
-		makeEnvs(t, r, jobselect.ID, wire.Map{window, {Key: "trace.synth.jobs", Value: int64(900)}}, 1).SHA {
+		makeEnvs(t, r, jobselect.V1, wire.Map{window, {Key: "trace.synth.jobs", Value: int64(900)}}, 1).SHA {
 		t.Errorf("scenarios %s and %s", a.SHA, b.SHA)
 	}
 	for want, more := range map[string]wire.Map{
@@ -141,7 +141,7 @@ func TestClientsMapColumns(t *testing.T) {
 		"not one that the format":  {{Key: "trace.columns", Value: columns[:2]}},
 		"columns":                  {{Key: "trace.columns", Value: "Submitted"}},
 	} {
-		_, err := r.Make(t.Context(), jobselect.ID,
+		_, err := r.Make(t.Context(), jobselect.V1,
 			append(wire.Map{window, {Key: "trace.file", Value: "export.csv"}}, more...), 1)
 		var e *wire.Error
 		if !errors.As(err, &e) || e.Code != wire.BadKwargs || !strings.Contains(err.Error(), want) ||

@@ -70,7 +70,7 @@ func TestRemoteJobSelectIsTheOneAtHome(t *testing.T) {
 	}
 	defer c.Close() //nolint:errcheck // it is always nil
 	away := func() *client.Env {
-		e, err := c.Open(t.Context(), jobselect.ID, asMap(smallKwargs()))
+		e, err := c.Open(t.Context(), jobselect.V1, asMap(smallKwargs()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestRemoteJobSelectIsTheOneAtHome(t *testing.T) {
 	t.Run("contract", func(t *testing.T) {
 		envtest.Run(t, func() env.Env { return away() }, envtest.Episodes(1), envtest.Cap(200))
 	})
-	home, e := makeEnvs(t, r, jobselect.ID, smallKwargs(), 1).Envs[0], away()
+	home, e := makeEnvs(t, r, jobselect.V1, smallKwargs(), 1).Envs[0], away()
 	s, far := home.Spec(), e.Spec()
 	if math.IsNaN(s.Solved) && math.IsNaN(far.Solved) {
 		s.Solved, far.Solved = 0, 0
@@ -142,5 +142,5 @@ func bitsOf(ts *env.TimeStep) string {
 // A server of the registry obeys the protocol with a scheduling environment.
 func TestTheServedRegistryKeepsTheProtocol(t *testing.T) {
 	conformance.Run(t,
-		conformance.Target{URL: serveRegistry(t, registry(t, nil)), Env: jobselect.ID, Kwargs: asMap(smallKwargs())})
+		conformance.Target{URL: serveRegistry(t, registry(t, nil)), Env: jobselect.V1, Kwargs: asMap(smallKwargs())})
 }

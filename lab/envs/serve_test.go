@@ -33,7 +33,7 @@ func TestTheFactoryListsWhatItMakes(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(ids) != len(IDs()) || !slices.IsSorted(ids) || !slices.Contains(ids, jobselect.ID) {
+	if len(ids) != len(IDs()) || !slices.IsSorted(ids) || !slices.Contains(ids, jobselect.V1) {
 		t.Errorf("ids %v", ids)
 	}
 	var e *wire.Error

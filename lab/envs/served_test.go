@@ -19,7 +19,7 @@ import (
 
 func served(t *testing.T, more ...wire.Pair) *ServedEnv {
 	t.Helper()
-	return makeEnvs(t, registry(t, nil), jobselect.ID, smallKwargs(more...), 1).Envs[0].(*ServedEnv)
+	return makeEnvs(t, registry(t, nil), jobselect.V1, smallKwargs(more...), 1).Envs[0].(*ServedEnv)
 }
 
 func call(t *testing.T, s *ServedEnv, method string, args ...wire.Pair) any {
@@ -86,8 +86,8 @@ func TestServedRulesAndMetricsAreThoseOfEvaluations(t *testing.T) {
 	s := served(t, wire.Pair{Key: "split", Value: "test"}, load)
 	ts := env.NewTimeStep(s.Spec())
 	distinct := map[float64]bool{}
-	for _, rule := range Find(jobselect.ID).certainRules() {
-		if r, _ := Find(jobselect.ID).Rule(rule); r.Stops { // not where no job can be stopped
+	for _, rule := range Find(jobselect.V1).certainRules() {
+		if r, _ := Find(jobselect.V1).Rule(rule); r.Stops { // not where no job can be stopped
 			if _, err := s.Call("heuristic", wire.Map{{Key: "rule", Value: rule}}); err == nil ||
 				!strings.Contains(err.Error(), "want preempt: true") {
 				t.Errorf("%s where no job can be stopped: %v", rule, err)
@@ -97,7 +97,7 @@ func TestServedRulesAndMetricsAreThoseOfEvaluations(t *testing.T) {
 		for window := range 6 {
 			ep := env.Episode{Seed: 7, Window: window}
 			var c metrics.Collector
-			args, err := decodeArgs(Find(jobselect.ID), smallKwargs(load))
+			args, err := decodeArgs(Find(jobselect.V1), smallKwargs(load))
 			if err != nil {
 				t.Fatal(err)
 			}

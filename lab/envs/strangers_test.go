@@ -40,11 +40,11 @@ func places(name string) []struct {
 		id     string
 		kwargs wire.Map
 	}{
-		{"trace", jobselect.ID, with(file, window)},
-		{"profiles", jobselect.ID, with(profiles, window, wire.Pair{Key: "trace.synth.jobs", Value: int64(400)})},
-		{"model", jobselect.ID, with(wire.Pair{Key: "estimates", Value: "gbdt:" + name}, window,
+		{"trace", jobselect.V1, with(file, window)},
+		{"profiles", jobselect.V1, with(profiles, window, wire.Pair{Key: "trace.synth.jobs", Value: int64(400)})},
+		{"model", jobselect.V1, with(wire.Pair{Key: "estimates", Value: "gbdt:" + name}, window,
 			wire.Pair{Key: "trace.synth.jobs", Value: int64(400)})},
-		{"cluster", jobselect.ID, with(wire.Pair{Key: "cluster", Value: name}, window)},
+		{"cluster", jobselect.V1, with(wire.Pair{Key: "cluster", Value: name}, window)},
 		{"graphs", dagplace.ID, with(file)},
 		{"workers", workerplace.ID, with(file)},
 		{"speeds", workerplace.ID, with(wire.Pair{Key: "trace.file", Value: "fine.csv"}, profiles)},
@@ -211,7 +211,7 @@ func TestClientsGetNothingThatTheyMayNotRead(t *testing.T) {
 			}
 		}
 	}
-	if err := ask(jobselect.ID, wire.Map{{Key: "trace.file", Value: "fine.csv"},
+	if err := ask(jobselect.V1, wire.Map{{Key: "trace.file", Value: "fine.csv"},
 		{Key: "window", Value: int64(16)}}); err != nil {
 		t.Errorf("an honest client afterwards: %v", err)
 	}
@@ -246,8 +246,8 @@ func TestALoadThatNobodyWaitsForEnds(t *testing.T) {
 	r := registry(t, func(c *RegistryConfig) { c.TraceRoot = root })
 	for _, p := range []struct {
 		id, key, name string
-	}{{jobselect.ID, "trace.file", "blank.csv.gz"}, {dagplace.ID, "trace.file", "blank.json.gz"},
-		{workerplace.ID, "trace.file", "blank.csv.gz"}, {jobselect.ID, "trace.file", "blank.csv.gz"}} {
+	}{{jobselect.V1, "trace.file", "blank.csv.gz"}, {dagplace.ID, "trace.file", "blank.json.gz"},
+		{workerplace.ID, "trace.file", "blank.csv.gz"}, {jobselect.V1, "trace.file", "blank.csv.gz"}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := r.Make(ctx, p.id, wire.Map{{Key: p.key, Value: p.name}}, 1); !errors.Is(err, context.Canceled) {
@@ -287,7 +287,7 @@ func TestLinksBelowTheRootAreFollowed(t *testing.T) {
 	r := registry(t, func(c *RegistryConfig) { c.TraceRoot = root })
 	for name, ok := range map[string]bool{"inside.csv": true, "deep/up.csv": true, "chain.csv": true, "gone.csv": false,
 		"absolute.csv": false} {
-		m, err := r.Make(t.Context(), jobselect.ID,
+		m, err := r.Make(t.Context(), jobselect.V1,
 			wire.Map{{Key: "trace.file", Value: name}, {Key: "window", Value: int64(16)}}, 1)
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", name, err)

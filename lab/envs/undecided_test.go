@@ -30,7 +30,7 @@ func TestWindowsWithoutADecisionAreSkipped(t *testing.T) {
 	for _, c := range []struct {
 		id     string
 		kwargs wire.Map
-	}{{delayoffer.ID, rare}, {jobselect.ID, short}} {
+	}{{delayoffer.ID, rare}, {jobselect.V1, short}} {
 		for _, mode := range modes {
 			p := &player{t: t, f: NewFactory(registry(t, nil))}
 			p.skips(c.id, mode, c.kwargs)

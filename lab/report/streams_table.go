@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/jobselect"
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
@@ -320,9 +321,7 @@ func (r *StreamReport) forms() string {
 // named is a report of windows with the same policies, which knows how they are named.
 func (r *StreamReport) named() *Report {
 	x := &Report{}
-	if envs.JobSelect(r.Env) {
-		x.Env = ""
-	} else {
+	if !jobselect.Is(r.Env) { // whose actions are slots
 		x.Env = r.Env
 	}
 	for _, p := range r.Policies {

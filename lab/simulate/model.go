@@ -112,6 +112,7 @@ func (r *simulation) play(ctx context.Context, m *Played) error {
 	cfg, s := r.cfg, m.Settings
 	s.Load, s.Warm, s.Window = 0, 0, len(r.jobs)
 	s.Estimates, s.Placement, s.Comm = cfg.Policy.Estimates, cfg.Policy.Placement, cfg.Simulator.Comm
+	s.Mode, s.Ahead = sched.Drained, "" // the run ends with its last job
 	d := envs.Find(jobselect.ID)
 	if err := s.Validate(); err != nil {
 		return &fault.Mistake{Err: fmt.Errorf("model %s: %w", m.File, err)}

@@ -33,7 +33,7 @@ func TestEstimatesKeepToLimits(t *testing.T) {
 			c.Submit(j)
 		}
 		c.Advance(0)
-		cfg := config.For(jobselect.ID)
+		cfg := config.For(jobselect.V1)
 		if err := cfg.Set("env.estimates=" + est); err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ import (
 
 // rule returns what opens a policy by its name.
 func rule(name, estimates string) func(l mirror.Layout, s *live.Snapshot) (*steer.Policy, error) {
-	cfg := config.For(jobselect.ID)
+	cfg := config.For(jobselect.V1)
 	if err := cfg.Set("env.estimates=" + estimates); err != nil {
 		panic(err)
 	}

@@ -292,5 +292,5 @@ func Options(e sched.Arena, mask []bool, f func(action int, j sim.Job, o decisio
 // plainActions reports whether action i of an environment starts the job of slot i.
 func plainActions(e *sched.Env) bool {
 	s := e.Spec()
-	return s.NoOp >= 0 && s.Action.Sizes[0] == s.NoOp+1 && s.ID == jobselect.ID
+	return s.NoOp >= 0 && s.Action.Sizes[0] == s.NoOp+1 && jobselect.Is(s.ID)
 }

@@ -27,7 +27,7 @@ import (
 
 // choice returns a policy by its name.
 func choice(name, estimates string) *steer.Choice {
-	cfg := config.For(jobselect.ID)
+	cfg := config.For(jobselect.V1)
 	if err := cfg.Set("env.estimates=" + estimates); err != nil {
 		panic(err)
 	}

@@ -27,7 +27,7 @@ func TestServeAdvises(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close() //nolint:errcheck // the test has ended
-	e, err := c.Open(ctx, jobselect.ID,
+	e, err := c.Open(ctx, jobselect.V1,
 		map[string]any{"window": 12, "warm": 4, "load": 3.0, "cluster": "2x4", "trace.synth.jobs": 400})
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestServeAdvises(t *testing.T) {
 	if err := e.Reset(ctx, env.Episode{Seed: 1, Window: -1}, ts); err != nil {
 		t.Fatal(err)
 	}
-	v, err := c.OpenVec(ctx, jobselect.ID,
+	v, err := c.OpenVec(ctx, jobselect.V1,
 		map[string]any{"window": 12, "warm": 4, "cluster": "2x4", "trace.synth.jobs": 400}, 3, client.VecConfig{})
 	if err != nil {
 		t.Fatal(err)

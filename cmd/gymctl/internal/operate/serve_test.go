@@ -123,7 +123,7 @@ func TestServeSaysItsAddressServesAndDrains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := conn.Open(ctx, jobselect.ID,
+	e, err := conn.Open(ctx, jobselect.V1,
 		map[string]any{"window": 16, "warm": 0, "trace": map[string]any{"synth": map[string]any{"jobs": 400}}})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestServeSaysItsAddressServesAndDrains(t *testing.T) {
 		!strings.Contains(err.Error(), "train, validation, test") {
 		t.Errorf("an unknown split: %v", err)
 	}
-	if _, err := conn.Open(ctx, jobselect.ID, map[string]any{"visible": 3}); err == nil ||
+	if _, err := conn.Open(ctx, jobselect.V1, map[string]any{"visible": 3}); err == nil ||
 		!strings.Contains(err.Error(), "even number") {
 		t.Errorf("a bad argument: %v", err)
 	}

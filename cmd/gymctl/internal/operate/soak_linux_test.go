@@ -483,7 +483,7 @@ func (s *siege) resident(ctx context.Context, i int, in func()) {
 		return
 	}
 	defer c.Close() //nolint:errcheck // always nil
-	e, err := c.Open(context.Background(), jobselect.ID, small)
+	e, err := c.Open(context.Background(), jobselect.V1, small)
 	in()
 	if err != nil {
 		s.harm("resident %d: %v", i, err)
@@ -541,7 +541,7 @@ func (s *siege) visitor(ctx context.Context, i int) {
 				return err
 			}
 			defer c.Close() //nolint:errcheck // always nil
-			e, err := c.Open(context.Background(), jobselect.ID, small)
+			e, err := c.Open(context.Background(), jobselect.V1, small)
 			if err != nil {
 				return err
 			}
@@ -755,7 +755,7 @@ func hog(ctx context.Context, s *siege, rng *rand.Rand) {
 	for range 8 {
 		id, n, kwargs := "DAGPlace-v1", 1, wire.Map{{Key: "gpus", Value: 10000}}
 		if rng.IntN(2) == 0 {
-			id, n, kwargs = jobselect.ID, 4096, nil
+			id, n, kwargs = jobselect.V1, 4096, nil
 		}
 		h, code := c.open(id, n, kwargs)
 		switch code {
@@ -785,7 +785,7 @@ func deaf(ctx context.Context, s *siege, _ *rand.Rand) {
 		return
 	}
 	defer c.end()
-	h, code := c.open(jobselect.ID, 64, wire.Map{{Key: "window", Value: 16}, {Key: "warm", Value: 0}})
+	h, code := c.open(jobselect.V1, 64, wire.Map{{Key: "window", Value: 16}, {Key: "warm", Value: 0}})
 	if code != "" {
 		return
 	}
@@ -805,7 +805,7 @@ func counterfeiter(ctx context.Context, s *siege, rng *rand.Rand) {
 		return
 	}
 	defer c.end()
-	h, code := c.open(jobselect.ID, 2, wire.Map{{Key: "window", Value: 16}, {Key: "warm", Value: 0}})
+	h, code := c.open(jobselect.V1, 2, wire.Map{{Key: "window", Value: 16}, {Key: "warm", Value: 0}})
 	if code != "" {
 		return
 	}
