@@ -1,7 +1,11 @@
-// Package statistic computes the statistics of all reports: means that are robust to outliers, and bootstrap percentile
-// intervals. Draws come from named streams, so that tables repeat and comparisons are paired.
+// Package statistic computes the statistics of all reports: means that are robust to outliers, intervals, and verdicts
+// over independent units. Draws come from named streams, so that tables repeat and comparisons are paired.
 //
-// It works on plain numbers, whatever they measure.
+// It works on plain numbers, whatever they measure. There are two kinds of comparison. Windows (Describe, Compare,
+// CompareRuns) have bootstrap percentile intervals over windows. Independent units have verdicts (Verdict), which need
+// MinUnits units and are corrected for the number of rivals (JudgeAll): CompareReplications compares replications of a
+// simulation, CompareBlocks one long log by blocks of time. MSER finds the end of a warm-up, AutocorrelationTime how
+// long blocks must be, and Trend whether a backlog grows.
 package statistic
 
 import (
