@@ -119,9 +119,8 @@ func openPolicy(dir string, kernels bool) (c *Opened, p agents.Policy, spec env.
 	if err != nil {
 		return nil, nil, spec, err
 	}
-	c = c.Under(c.Cfg.Eval.Greedy.Certain())
 	c.Run = run
-	p, err = c.Policy(spec)
+	p, err = c.Under(c.Cfg.Eval.Greedy.Certain()).Policy(spec)
 	return c, p, spec, err
 }
 
