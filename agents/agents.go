@@ -33,6 +33,7 @@ type ScoreKind string
 const (
 	Probabilities ScoreKind = "probability" // of being drawn; those of the legal actions of a row sum to 1
 	Values        ScoreKind = "value"       // the return that is expected after the action
+	Logits        ScoreKind = "logit"       // logarithms of probabilities, but for a constant
 )
 
 // Observer receives every transition: the batch that was acted on, the actions, and the batch that followed. Row i's

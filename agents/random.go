@@ -42,25 +42,8 @@ func between(low, high float32, src *rand.Rand) float32 {
 	return min(max(low+(high-low)*src.Float32(), low), high)
 }
 
-// Results of Best that are no action.
+// Results of Best and Choose that are no action.
 const (
 	NoneLegal = -1
-	NotSane   = -2 // a number is NaN
+	NotSane   = -2 // a number is NaN, or not of its kind
 )
-
-// Best returns the legal action of the largest number, the first among equals.
-func Best(x []float32, legal []bool) int {
-	at := NoneLegal
-	for k, v := range x {
-		if !legal[k] {
-			continue
-		}
-		if v != v {
-			return NotSane
-		}
-		if at < 0 || v > x[at] {
-			at = k
-		}
-	}
-	return at
-}

@@ -87,7 +87,7 @@ type Policy struct {
 	net  *model.QNet
 }
 
-var _ agents.Policy = (*Policy)(nil)
+var _ agents.Chooser = (*Policy)(nil)
 
 // NewPolicy returns the greedy policy of saved weights ("weights.safetensors" of a checkpoint) for environments of
 // spec s. cfg's Network and Duelling must be those of the training; errors name the first tensor that does not fit.
@@ -101,6 +101,9 @@ func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	}
 	return &Policy{spec: s, fwd: net.Batches(1), net: net}, nil
 }
+
+// By implements agents.Chooser: values have agents.ByArgMax alone, whatever r.
+func (*Policy) By(r agents.Rule) agents.Rule { return r.For(agents.Values) }
 
 // Act chooses one legal action for every row of b. It draws nothing, and src may be nil.
 func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*rand.Rand) error {

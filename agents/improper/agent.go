@@ -137,7 +137,7 @@ func (a *Agent) rate() float64 {
 }
 
 // Greedy returns the policy that is judged: the mixture. It shares the agent's parameters.
-func (a *Agent) Greedy() agents.Policy { return &Policy{a.mixture, make([]float64, a.controllers)} }
+func (a *Agent) Greedy() agents.Policy { return newPolicy(a.mixture, a.spec) }
 
 // Params returns theta, shared with the agent.
 func (a *Agent) Params() *nets.Params { return a.params }

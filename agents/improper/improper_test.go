@@ -15,6 +15,7 @@ import (
 	"clustergym/agents/agenttest"
 	"clustergym/env"
 	"clustergym/env/vec"
+	"clustergym/internal/rng"
 )
 
 // busy is a setting in which everything changes: weights by the state, pieces of unequal size.
@@ -133,6 +134,49 @@ func TestStepsWithoutLegalControllers(t *testing.T) {
 	l := agenttest.NewLoop(t, builder(DefaultConfig()),
 		agenttest.Setting{Env: "ProbeAction-v1", Rows: 2, Workers: 1, Autoreset: vec.SameStep, Seed: 5, Total: 500})
 	l.NeedsLegalActions(t, map[string]agents.Policy{"agent": l.Agent, "policy": l.Agent.Greedy()})
+}
+
+// The mixture is drawn from unless a rule is named.
+func TestAMixtureChoosesByItsRule(t *testing.T) {
+	const n = 4000
+	s := env.Spec{ID: "test", Obs: []env.Field{{Name: "o", Shape: []int{1}}},
+		Action: env.ActionSpec{Sizes: []int{3}}, NoOp: 0}
+	m, err := newMixture(DefaultConfig(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, p := range []float64{.45, .25, .3} {
+		m.params.Data[k*m.width] = float32(math.Log(p))
+	}
+	p, b, dst := newPolicy(m, s), env.NewBatch(s, n), env.NewActions(s, n)
+	for i := range b.Mask {
+		b.Mask[i] = true
+	}
+	streams := make([]*rand.Rand, n)
+	for _, c := range []struct {
+		asked, follows agents.Rule
+		want           [3]float64 // shares of the actions
+	}{{"", agents.BySample, [3]float64{.45, .25, .3}}, {agents.BySample, agents.BySample, [3]float64{.45, .25, .3}},
+		{agents.ByArgMax, agents.ByArgMax, [3]float64{1, 0, 0}}, {agents.ByShare, agents.ByShare, [3]float64{0, 0, 1}}} {
+		for i := range streams {
+			streams[i] = rng.Stream(uint64(i), "test")
+		}
+		if got := p.By(c.asked); got != c.follows {
+			t.Errorf("%q amounts to %q, want %q", c.asked, got, c.follows)
+		}
+		if err := p.Act(t.Context(), b, dst, streams); err != nil {
+			t.Fatal(err)
+		}
+		var count [3]int
+		for _, k := range dst.Disc {
+			count[k]++
+		}
+		for k, want := range c.want {
+			if got := float64(count[k]) / n; math.Abs(got-want) > 0.03 {
+				t.Errorf("%q: action %d has a share of %v, want %v", c.asked, k, got, want)
+			}
+		}
+	}
 }
 
 func TestActAndObserveDoNotAllocate(t *testing.T) {

@@ -118,9 +118,19 @@ func (m *mixture) fits(b *env.Batch, dst *env.Actions) error {
 
 // act chooses for row i under theta, with scratch p.
 func (m *mixture) act(p []float64, theta []float32, b *env.Batch, i int, src *rand.Rand) (int32, error) {
-	mask := b.Mask[i*m.controllers : (i+1)*m.controllers]
+	mask := m.row(p, theta, b, i)
+	return chosen(b, i, draw(p, mask, src))
+}
+
+// row fills p with the weights of row i under theta, and returns its mask.
+func (m *mixture) row(p []float64, theta []float32, b *env.Batch, i int) (mask []bool) {
+	mask = b.Mask[i*m.controllers : (i+1)*m.controllers]
 	m.weights(p, theta, b.Obs[i*m.obs:(i+1)*m.obs], mask)
-	k := draw(p, mask, src)
+	return mask
+}
+
+// chosen turns a result of draw or agents.Choose into row i's action.
+func chosen(b *env.Batch, i, k int) (int32, error) {
 	if k < 0 {
 		if b.Kind[i].Last() { // an ended row, whose action is ignored
 			return 0, nil
@@ -131,14 +141,20 @@ func (m *mixture) act(p []float64, theta []float32, b *env.Batch, i int, src *ra
 }
 
 // Policy plays the mixture: it draws controllers from the streams that Act is given, and takes the likeliest where
-// there are none. It takes batches of any size and shares its parameters: use one per goroutine, and none while an
-// agent learns.
+// there are none, or it chooses by another rule (By). It takes batches of any size and shares its parameters: use one
+// per goroutine, and none while an agent learns.
 type Policy struct {
 	*mixture
-	p []float64 // [controllers], scratch
+	p    []float64 // [controllers], scratch
+	noop int       // of agents.NoOp
+	rule agents.Rule
 }
 
-var _ agents.Policy = (*Policy)(nil)
+var _ agents.Chooser = (*Policy)(nil)
+
+func newPolicy(m *mixture, s env.Spec) *Policy {
+	return &Policy{m, make([]float64, m.controllers), agents.NoOp(s), agents.BySample}
+}
 
 // NewPolicy returns the mixture of saved weights ("weights.safetensors" of a checkpoint) for environments of spec s.
 // cfg's Features must be that of the training.
@@ -150,7 +166,15 @@ func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	if _, err := m.params.ReadFrom(weights); err != nil {
 		return nil, fmt.Errorf("improper: weights for %s: %w", s.ID, err)
 	}
-	return &Policy{m, make([]float64, m.controllers)}, nil
+	return newPolicy(m, s), nil
+}
+
+// By implements agents.Chooser: "" is agents.BySample, as the mixture is what is learned.
+func (p *Policy) By(r agents.Rule) agents.Rule {
+	if p.rule = r; r == "" {
+		p.rule = agents.BySample
+	}
+	return p.rule
 }
 
 // Act chooses one legal controller for every row of b.
@@ -163,11 +187,17 @@ func (p *Policy) Act(_ context.Context, b *env.Batch, dst *env.Actions, src []*r
 		if i < len(src) {
 			own = src[i]
 		}
-		k, err := p.act(p.p, p.params.Data, b, i, own)
-		if err != nil {
+		mask := p.row(p.p, p.params.Data, b, i)
+		var k int
+		if p.rule == agents.BySample {
+			k = draw(p.p, mask, own)
+		} else {
+			k = agents.Choose(p.rule, agents.Probabilities, p.p, mask, p.noop, nil)
+		}
+		var err error
+		if dst.Disc[i], err = chosen(b, i, k); err != nil {
 			return err
 		}
-		dst.Disc[i] = k
 	}
 	return nil
 }

@@ -5,43 +5,83 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/nets/onnx"
 )
 
 // The names that inputs and outputs are known by; the first of each is what exports use.
 var (
-	maskNames   = []string{"action_mask", "action_masks", "mask"}
-	actionNames = []string{"action", "actions"}
-	scoreNames  = []string{"logits", "q", "q_values"}
+	maskNames        = []string{"action_mask", "action_masks", "mask"}
+	actionNames      = []string{"action", "actions"}
+	logitNames       = []string{"logits"}
+	probabilityNames = []string{"probabilities", "probs"}
+	valueNames       = []string{"q", "q_values"}
 )
 
-// choose finds the output that decides.
-func choose(m *onnx.Model, s env.Spec) (result, error) {
+// choose finds the outputs that can decide, the one to be preferred first: with agents.AsGiven the action itself, else
+// what the rule applies to. The action comes before values, from which it follows by the only rule that they have.
+func choose(m *onnx.Model, s env.Spec, r agents.Rule) (all []result, err error) {
 	outs := m.Graph.Outputs
-	has := func(names []string) (string, bool) {
+	if len(s.Action.Sizes) > 0 && len(s.Action.Low) > 0 {
+		return nil, fmt.Errorf("%s has actions with both indices and numbers, which no model is played with", s.ID)
+	}
+	add := func(names []string, kind agents.ScoreKind) {
+		if kind != "" && len(s.Action.Sizes) == 0 {
+			return
+		}
 		for _, name := range names {
 			if slices.ContainsFunc(outs, func(v onnx.Value) bool { return v.Name == name }) {
-				return name, true
+				all = append(all, result{name: name, kind: kind})
+				return
 			}
 		}
-		return "", false
 	}
-	if len(s.Action.Sizes) > 0 && len(s.Action.Low) > 0 {
-		return result{}, fmt.Errorf("%s has actions with both indices and numbers, which no model is played with", s.ID)
+	if r == agents.AsGiven {
+		add(actionNames, "")
 	}
-	if name, ok := has(actionNames); ok {
-		return result{name, false}, nil
+	add(logitNames, agents.Logits)
+	add(probabilityNames, agents.Probabilities)
+	if r != agents.AsGiven {
+		add(actionNames, "")
 	}
-	if name, ok := has(scoreNames); ok && len(s.Action.Sizes) > 0 {
-		return result{name, true}, nil
+	add(valueNames, agents.Values)
+	if len(all) == 0 && len(outs) == 1 {
+		all = []result{{name: outs[0].Name}}
+		if outs[0].Type == onnx.Float32 && len(s.Action.Sizes) > 0 {
+			all[0].kind = unnamed(m)
+		}
 	}
-	if len(outs) == 1 {
-		v := outs[0]
-		return result{v.Name, v.Type == onnx.Float32 && len(s.Action.Sizes) > 0}, nil
+	if len(all) == 0 {
+		return nil, fmt.Errorf(
+			"none of the outputs %s is called action, logits, probabilities or q, so it is not known which one decides",
+			values(outs))
 	}
-	return result{},
-		fmt.Errorf("none of the outputs %s is called action, logits or q, so it is not known which one decides", values(outs))
+	return all, nil
+}
+
+// unnamed returns what the numbers of a model's only output are, whose name does not say it: probabilities if they come
+// from a softmax, and else they are taken as values, because any numbers have a largest one.
+func unnamed(m *onnx.Model) agents.ScoreKind {
+	name := m.Graph.Outputs[0].Name
+	for i := len(m.Graph.Nodes) - 1; i >= 0; i-- {
+		n := &m.Graph.Nodes[i]
+		if !slices.Contains(n.Outputs, name) {
+			continue
+		}
+		switch axis := n.Attribute("axis"); {
+		case n.Op == "Identity" && len(n.Inputs) == 1:
+			name = n.Inputs[0]
+			continue
+		case axis != nil && axis.Int == 0: // over the rows
+		case n.Op == "Softmax":
+			return agents.Probabilities
+		case n.Op == "LogSoftmax":
+			return agents.Logits
+		}
+		break
+	}
+	return agents.Values
 }
 
 func values(vs []onnx.Value) string {
@@ -155,7 +195,7 @@ func (p *Policy) checkResult() error {
 	switch {
 	case width == 0:
 		width, typ, right, what = len(a.Low), onnx.Float32, t.Type == onnx.Float32, "each number of an action"
-	case p.out.scores:
+	case p.out.kind != "":
 		width, typ, right, what = p.spec.MaskLen(), onnx.Float32, t.Type == onnx.Float32, "a score for each discrete action"
 	}
 	if !right || onnx.Len(t.Shape) != rows*width || len(t.Shape) > 2 || len(t.Shape) == 0 || t.Shape[0] != rows {

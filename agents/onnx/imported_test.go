@@ -218,7 +218,7 @@ func TestWhatDoesNotFitIsOneSentence(t *testing.T) {
 		"scores": {model([]onnx.Value{whole}, []string{"q"}, node("Relu", "q", "x")),
 			"output q float32 [1 5], want float32 [1 3]: a score for each discrete action of Three-v1"},
 		"several": {model([]onnx.Value{whole}, []string{"u", "v"}, node("Relu", "u", "x"), node("Relu", "v", "x")),
-			"none of the outputs u float32, v float32 is called action, logits or q"},
+			"none of the outputs u float32, v float32 is called action, logits, probabilities or q"},
 		"float action": {model([]onnx.Value{whole}, []string{"action"}, node("Relu", "action", "x")),
 			"output action float32 [1 5], want int64 [1 1]: the index of each factor of Three-v1"},
 		"bytes": {model([]onnx.Value{input("x", onnx.Uint8, -1, 5)}, []string{"q"}, node("Identity", "q", "x")),
@@ -274,4 +274,6 @@ func sum(text string) string {
 	return hex.EncodeToString(h[:])
 }
 
-func New(m *onnx.Model, s env.Spec) (*Policy, error) { return NewContext(context.Background(), m, s) }
+func New(m *onnx.Model, s env.Spec) (*Policy, error) {
+	return NewContext(context.Background(), m, s, "")
+}

@@ -14,14 +14,17 @@ import (
 // pieceRows is the number of rows that a model sees at a time, at most.
 const pieceRows = 64
 
-// Policy acts as a model says. It draws nothing. It takes batches of any size and is not safe for concurrent use;
-// policies of one model may act side by side. From the second batch of a size on, it allocates nothing.
+// Policy acts as a model says, by a rule where the model gives what it weighs. It takes batches of any size and is not
+// safe for concurrent use; policies of one model may act side by side. From the second batch of a size on, it allocates
+// nothing.
 type Policy struct {
 	spec env.Spec
 	prog *run.Program
 	in   []feed
 	mask string // the input that says what is legal, "" = none does
 	out  result
+	noop int // of agents.NoOp
+	rule agents.Rule
 }
 
 var _ agents.Policy = (*Policy)(nil)
@@ -34,36 +37,63 @@ type feed struct {
 
 // result is the output that decides.
 type result struct {
-	name   string
-	scores bool // numbers of all discrete actions, not the action itself
+	name string
+	kind agents.ScoreKind // of numbers for all discrete actions; "" = it is the action itself
 }
 
-// NewContext returns the policy of a model for environments of spec s. It keeps m and does not change it. ctx ends
-// what the model computes beforehand.
-func NewContext(ctx context.Context, m *onnx.Model, s env.Spec) (*Policy, error) {
+// NewContext returns the policy of a model for environments of spec s, which chooses by rule r where the model gives
+// logits or probabilities; "" is agents.ByShare. Of values it takes the largest, and a model that gives nothing but
+// actions is taken as it is. It keeps m and does not change it. ctx ends what the model computes beforehand.
+func NewContext(ctx context.Context, m *onnx.Model, s env.Spec, r agents.Rule) (*Policy, error) {
 	if id := m.Meta(KeyEnv); id != "" && id != s.ID {
 		return nil, fmt.Errorf("the model is for %s, and this is %s", onnx.Plain(id), s.ID)
 	}
 	if hash := m.Meta(KeySpec); hash != "" && hash != SpecHash(s) {
 		return nil, fmt.Errorf("the model is for %s", difference(m, s))
 	}
-	out, err := choose(m, s)
+	outs, err := choose(m, s, r)
 	if err != nil {
 		return nil, err
 	}
-	p := &Policy{spec: s, out: out}
+	for i, out := range outs {
+		var p *Policy
+		// A model may give logits of something else next to its actions.
+		if p, err = deciding(ctx, m, s, out, r); err == nil || ctx.Err() != nil || i == len(outs)-1 {
+			return p, err
+		}
+	}
+	panic("unreachable")
+}
+
+// deciding returns the policy in which out decides.
+func deciding(ctx context.Context, m *onnx.Model, s env.Spec, out result, r agents.Rule) (p *Policy, err error) {
+	p = &Policy{spec: s, out: out, noop: agents.NoOp(s), rule: agents.AsGiven}
+	if out.kind != "" {
+		if p.rule = r.For(out.kind); r == agents.AsGiven {
+			p.rule = agents.ByArgMax
+		}
+	}
 	if p.prog, err = run.NewContext(ctx, m, out.name); err != nil { // the model's other outputs are not needed
 		return nil, err
 	}
 	if err := p.connect(); err != nil {
 		return nil, err
 	}
-	return p, p.checkResult()
+	if err := p.checkResult(); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
-// Act chooses one legal action for every row of b. src may be nil.
-func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*rand.Rand) error {
+// Rule returns the rule by which the policy chooses: agents.AsGiven if the model gives nothing but actions.
+func (p *Policy) Rule() agents.Rule { return p.rule }
+
+// Act chooses one legal action for every row of b. Only agents.BySample draws; for the other rules src may be nil.
+func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
 	n := b.N
+	if p.rule == agents.BySample && len(src) < n {
+		return fmt.Errorf("imported: %d rows that draw from %d streams, want as many", n, len(src))
+	}
 	if dst.N != n || len(b.Obs) < n*p.spec.ObsLen() || len(b.Mask) < n*p.spec.MaskLen() || len(b.Kind) < n {
 		return fmt.Errorf("imported: a batch of %d rows with %d observations and %d mask bits does not fit %s", n, len(b.Obs),
 			len(b.Mask), p.spec.ID)
@@ -87,7 +117,11 @@ func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, _ []*r
 		}
 		out, _ := i.Output(p.out.name)
 		for k := from; k < to; k++ {
-			if err := p.take(b, k, &out, k-from, dst); err != nil {
+			var own *rand.Rand
+			if p.rule == agents.BySample {
+				own = src[k]
+			}
+			if err := p.take(b, k, &out, k-from, dst, own); err != nil {
 				return err
 			}
 		}
@@ -135,7 +169,7 @@ func (p *Policy) fill(i *run.Instance, b *env.Batch, from, to int) {
 }
 
 // take turns row r of the output into the action of row i.
-func (p *Policy) take(b *env.Batch, i int, out *run.Tensor, r int, dst *env.Actions) error {
+func (p *Policy) take(b *env.Batch, i int, out *run.Tensor, r int, dst *env.Actions, src *rand.Rand) error {
 	a := &p.spec.Action
 	if len(a.Sizes) == 0 {
 		d := len(a.Low)
@@ -152,9 +186,10 @@ func (p *Policy) take(b *env.Batch, i int, out *run.Tensor, r int, dst *env.Acti
 	for k, size := range a.Sizes {
 		legal := mask[at : at+size]
 		j := 0
-		if p.out.scores {
-			if j = agents.Best(out.Floats[r*len(mask)+at:][:size], legal); j == agents.NotSane {
-				return fmt.Errorf("row %d: a number of the output %q is NaN", i, p.out.name)
+		if p.out.kind != "" {
+			x := out.Floats[r*len(mask)+at:][:size]
+			if j = agents.Choose(p.rule, p.out.kind, x, legal, p.noop, src); j == agents.NotSane {
+				return fmt.Errorf("row %d: a number of the output %q is %s", i, p.out.name, p.fault(x, legal))
 			}
 		} else {
 			x := out.Ints[r*f+k]
@@ -175,6 +210,17 @@ func (p *Policy) take(b *env.Batch, i int, out *run.Tensor, r int, dst *env.Acti
 		at += size
 	}
 	return nil
+}
+
+// fault says what is wrong with numbers of the output.
+func (p *Policy) fault(x []float32, legal []bool) string {
+	switch {
+	case agents.Best(x, legal) == agents.NotSane:
+		return "NaN"
+	case p.out.kind == agents.Probabilities:
+		return "no probability"
+	}
+	return "infinite"
 }
 
 // instead returns what is done in place of an illegal action: nothing, or else the first legal one.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"clustergym/agents"
 	"clustergym/env"
 	"clustergym/nets/model"
 	"clustergym/nets/op"
@@ -16,6 +17,7 @@ type actor struct {
 	spec   env.Spec
 	dist   op.Distribution
 	obsLen int
+	noop   int              // of agents.NoOp
 	scale  *replay.ObsScale // nil = observations enter as they are
 	box    box
 	logStd []float32 // [Dims], the network's own parameter
@@ -36,7 +38,8 @@ func newActor(cfg Config, s env.Spec, logStd []float32, scale *replay.ObsScale) 
 		most = max(most, k)
 	}
 	return actor{
-		spec: s, dist: d, obsLen: s.ObsLen(), scale: scale, box: newBox(s.Action, cfg.ScaleActions), logStd: logStd,
+		spec: s, dist: d, obsLen: s.ObsLen(), noop: agents.NoOp(s), scale: scale,
+		box: newBox(s.Action, cfg.ScaleActions), logStd: logStd,
 		precision: make([]float32, d.Dims), weights: make([]float64, most),
 	}
 }
@@ -104,17 +107,11 @@ func (a *actor) sample(b *env.Batch, i int, src *rand.Rand, dst *env.Actions) er
 	return nil
 }
 
-// Results of draw and pick that are no action.
-const (
-	noneLegal = -1
-	notSane   = -2 // NaN or infinite
-)
-
 // draw takes a factor's action by inversion: the first legal action whose cumulative probability, summed in float64
 // and in order, exceeds u, one uniform draw.
 func (a *actor) draw(logp, mask []float32, u float64) int {
 	weights := a.weights[:len(logp)]
-	total, last := 0.0, noneLegal
+	total, last := 0.0, agents.NoneLegal
 	for k, lp := range logp {
 		weights[k] = 0
 		if mask[k] != 0 {
@@ -124,10 +121,10 @@ func (a *actor) draw(logp, mask []float32, u float64) int {
 		}
 	}
 	if last < 0 {
-		return noneLegal
+		return agents.NoneLegal
 	}
 	if !(total > 0) { // NaN too
-		return notSane
+		return agents.NotSane
 	}
 	u *= total
 	sum := 0.0
@@ -140,13 +137,13 @@ func (a *actor) draw(logp, mask []float32, u float64) int {
 	return last // rounding pushed u to the total
 }
 
-// chosen turns a result of draw or pick into a factor's action. An ended row, whose mask may be empty and whose action
-// is ignored, gets action 0.
+// chosen turns a result of draw or agents.Choose into a factor's action. An ended row, whose mask may be empty and
+// whose action is ignored, gets action 0.
 func (a *actor) chosen(b *env.Batch, i, factor, j int) (int32, error) {
 	switch {
 	case j >= 0:
 		return int32(j), nil
-	case j == notSane:
+	case j == agents.NotSane:
 		return 0, fmt.Errorf("ppo: row %d: the policy's probabilities are no numbers", i)
 	case b.Kind[i].Last():
 		return 0, nil
@@ -156,16 +153,12 @@ func (a *actor) chosen(b *env.Batch, i, factor, j int) (int32, error) {
 	return 0, fmt.Errorf("ppo: row %d has no legal action", i)
 }
 
-// best chooses row i's most likely action: in each factor the action of pick, and the means of the numbers.
-func (a *actor) best(b *env.Batch, i int, dst *env.Actions) error {
+// best chooses row i's action by a rule that draws nothing, factor by factor, and the means of the numbers.
+func (a *actor) best(r agents.Rule, b *env.Batch, i int, dst *env.Actions) error {
 	f, c, l, w := len(a.dist.Sizes), a.dist.Dims, a.dist.Logits(), a.dist.Head()
 	at := 0
 	for k, size := range a.dist.Sizes {
-		noop := -1
-		if f == 1 && c == 0 {
-			noop = a.spec.NoOp
-		}
-		j := pick(a.head[i*w+at:i*w+at+size], a.mask[i*l+at:i*l+at+size], noop)
+		j := agents.Choose(r, agents.Logits, a.head[i*w+at:i*w+at+size], b.Mask[i*l+at:i*l+at+size], a.noop, nil)
 		var err error
 		if dst.Disc[i*f+k], err = a.chosen(b, i, k, j); err != nil {
 			return err
@@ -179,41 +172,6 @@ func (a *actor) best(b *env.Batch, i int, dst *env.Actions) error {
 		dst.Cont[i*c+k] = a.box.action(k, m)
 	}
 	return nil
-}
-
-// pick returns the legal action of the largest logit, the first among equals, except that doing nothing
-// (env.Spec.NoOp) must be likelier than all other legal actions together. Without this rule, a choice split among
-// many like actions, such as ten short jobs to start, would lose to a wait although starting one of them is far
-// likelier than waiting. Whether to act is decided first, then how.
-func pick(logits, mask []float32, noop int) int {
-	best := noneLegal
-	for k, v := range logits {
-		if mask[k] == 0 {
-			continue
-		}
-		if v != v {
-			return notSane
-		}
-		if k != noop && (best < 0 || v > logits[best]) {
-			best = k
-		}
-	}
-	if noop < 0 || noop >= len(logits) || mask[noop] == 0 {
-		return best
-	}
-	if best < 0 {
-		return noop
-	}
-	others := 0.0 // the weight of all others against that of doing nothing
-	for k, v := range logits {
-		if mask[k] != 0 && k != noop {
-			others += math.Exp(float64(v) - float64(logits[noop]))
-		}
-	}
-	if others < 1 {
-		return noop
-	}
-	return best
 }
 
 // logProb returns the log-probability of row i's action, and puts the numbers drawn for it into number: those of

@@ -48,7 +48,7 @@
 // The greedy policy takes, in every discrete factor, the legal action of the largest logit, the first among equals, and
 // the means of continuous actions. The exception is the action that does nothing (env.Spec.NoOp) where actions are a
 // single discrete factor: it is taken only if it is likelier than all other legal actions together, or the only legal
-// one (pick).
+// one (agents.ByShare). Policy.By chooses another rule.
 //
 // Training maximises the return of the sampling policy in the environment's reward. Which checkpoint is best, and how
 // good it is in the end, others decide by other measures (docs/guides/train.md).

@@ -75,6 +75,9 @@ func (m *Model) Spec() env.Spec { return m.spec }
 // Greedy returns the policy of the most likely actions. It shares the parameters.
 func (m *Model) Greedy() agents.Policy { return m.greedy }
 
+// By has Greedy choose by another rule, as Policy.By does.
+func (m *Model) By(r agents.Rule) { m.greedy.By(r) }
+
 // Part returns what a checkpoint keeps of it: "weights.safetensors".
 func (m *Model) Part() agents.Part {
 	return agents.NewPart("weights.safetensors", &weightsPart{m.net.Params(), nil})

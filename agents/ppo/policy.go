@@ -12,25 +12,26 @@ import (
 	"clustergym/replay"
 )
 
-// Policy acts by a network's parameters, greedily or by sampling. It takes batches of any size. It has its own
-// buffers and shares the parameters: use one per goroutine, and none while an agent learns.
+// Policy acts by a network's parameters, by one of the rules of agents.Rules. It takes batches of any size. It has its
+// own buffers and shares the parameters: use one per goroutine, and none while an agent learns.
 type Policy struct {
-	cfg    Config
-	fwd    *model.ACBatches
-	act    actor
-	net    *model.ActorCritic
-	sample bool
+	cfg  Config
+	fwd  *model.ACBatches
+	act  actor
+	net  *model.ActorCritic
+	rule agents.Rule
 }
 
-var _ agents.Policy = (*Policy)(nil)
+var _ agents.Chooser = (*Policy)(nil)
 
 func newPolicy(cfg Config, net *model.ActorCritic, s env.Spec, scale *replay.ObsScale, workers int) *Policy {
-	return &Policy{cfg: cfg, fwd: net.Batches(workers), act: newActor(cfg, s, net.LogStd(), scale), net: net}
+	return &Policy{cfg: cfg, fwd: net.Batches(workers), act: newActor(cfg, s, net.LogStd(), scale), net: net,
+		rule: agents.ByShare}
 }
 
-// NewPolicy returns the greedy policy of saved weights ("weights.safetensors" of a checkpoint) for environments of
-// spec s. cfg.Network, cfg.NormObs and the other keys that decide how a network acts must be those of the training;
-// errors name the first tensor that does not fit.
+// NewPolicy returns the policy of saved weights ("weights.safetensors" of a checkpoint) for environments of spec s. It
+// chooses by agents.ByShare. cfg.Network, cfg.NormObs and the other keys that decide how a network acts must be those
+// of the training; errors name the first tensor that does not fit.
 func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 	net, err := newNet(cfg, s, 0)
 	if err != nil {
@@ -47,27 +48,35 @@ func NewPolicy(cfg Config, s env.Spec, weights io.Reader) (*Policy, error) {
 // p's parameters.
 func (p *Policy) Sampling() *Policy {
 	q := newPolicy(p.cfg, p.net, p.act.spec, p.act.scale, p.fwd.Workers())
-	q.sample = true
+	q.rule = agents.BySample
 	return q
 }
 
-// Act chooses one legal action for every row of b. A greedy policy draws nothing, and src may be nil.
+// By implements agents.Chooser: "" is agents.ByShare. agents.BySample draws the numbers of actions too, and the other
+// rules take their means.
+func (p *Policy) By(r agents.Rule) agents.Rule {
+	p.rule = r.For(agents.Logits)
+	return p.rule
+}
+
+// Act chooses one legal action for every row of b. Only agents.BySample draws; for the other rules src may be nil.
 func (p *Policy) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*rand.Rand) error {
-	if err := p.act.fit(b, dst, src, p.sample); err != nil {
+	samples := p.rule == agents.BySample
+	if err := p.act.fit(b, dst, src, samples); err != nil {
 		return err
 	}
 	if err := p.fwd.Run(ctx, p.act.seen(b.Obs, b.N), b.N, p.act.head, nil); err != nil {
 		return err
 	}
-	if p.sample {
+	if samples {
 		p.act.distribution(b.N)
 	}
 	for i := range b.N {
 		var err error
-		if p.sample {
+		if samples {
 			err = p.act.sample(b, i, src[i], dst)
 		} else {
-			err = p.act.best(b, i, dst)
+			err = p.act.best(p.rule, b, i, dst)
 		}
 		if err != nil {
 			return err

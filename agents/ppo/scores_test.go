@@ -51,7 +51,8 @@ func TestScoresAreTheProbabilities(t *testing.T) {
 		if math.Abs(sum-1) > 1e-5 {
 			t.Errorf("row %d: the scores sum to %v", i, sum)
 		}
-		if want := pick(p.act.head[4*i:4*i+4], p.act.mask[4*i:4*i+4], s.NoOp); int(act.Disc[i]) != want {
+		want := agents.Choose(agents.ByShare, agents.Logits, p.act.head[4*i:4*i+4], b.Mask[4*i:4*i+4], s.NoOp, nil)
+		if int(act.Disc[i]) != want {
 			t.Errorf("row %d: action %d, want %d", i, act.Disc[i], want)
 		}
 	}

@@ -41,6 +41,32 @@ func theCardsCommandGivesItsTable(t *testing.T, card string) {
 	}
 }
 
+// theRuleIsThatOfTheConfiguration plays the checkpoint run and its export policy.onnx by other rules than the usual.
+func theRuleIsThatOfTheConfiguration(t *testing.T) {
+	t.Helper()
+	args := []string{"eval", "--checkpoint", "run", "--policy-onnx", "policy.onnx", "--policies", "fifo", "--no-whole",
+		"--windows", "2", "--set"}
+	for _, rule := range []string{"argmax", "sample"} {
+		var d report.Report
+		if err := json.Unmarshal([]byte(clitest.Must(t, append(args, "eval.greedy="+rule, "--json")...)), &d); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := &d.Policies[0], &d.Policies[1]; a.Greedy != rule || b.Greedy != rule ||
+			!reflect.DeepEqual(a.Metrics, b.Metrics) || d.Policies[2].Greedy != "" {
+			t.Errorf("by %s: %+v and %+v", rule, a, b)
+		}
+	}
+	if out := clitest.Must(t, append(args, "eval.greedy=argmax")...); !strings.Contains(out,
+		"and policy choose by argmax: the action of the largest number.\n") {
+		t.Errorf("eval prints %s", out)
+	}
+	code, _, said := clitest.Run(t, append(args, "eval.greedy=max")...)
+	if want := `eval.greedy: got "max", want share, argmax or sample`; code != cli.ExitMistake ||
+		!strings.Contains(said, want) {
+		t.Errorf("exit code %d, said %q, want %q", code, said, want)
+	}
+}
+
 // A run leaves as a model and comes back: it plays the same windows in the same way.
 func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 	clitest.OneGoroutine(t)
@@ -59,6 +85,10 @@ func TestAnExportedRunPlaysAsItsCheckpoint(t *testing.T) {
 		!reflect.DeepEqual(d.Policies[0].Metrics, d.Policies[1].Metrics) {
 		t.Errorf("policies %+v", d.Policies)
 	}
+	if d.Policies[0].Greedy != "" || d.Policies[1].Greedy != "share" {
+		t.Errorf("the checkpoint chooses by %q and the model by %q", d.Policies[0].Greedy, d.Policies[1].Greedy)
+	}
+	theRuleIsThatOfTheConfiguration(t)
 	if len(d.Paired) == 0 || d.Paired[len(d.Paired)-1].A != "mine" {
 		t.Errorf("pairs %+v", d.Paired)
 	}

@@ -51,8 +51,17 @@ func NewRank(cfg *config.Config, spec env.Spec, workers, rank int, peers ppo.Pee
 	return ppo.NewRank(c, spec, cfg.Train.Envs, workers, cfg.Seed, rank, peers)
 }
 
-// NewPolicy returns the greedy policy of a trained agent from its weights.
+// NewPolicy returns the policy of a trained agent from its weights, as it is judged: by the rule eval.greedy of cfg.
 func NewPolicy(cfg *config.Config, spec env.Spec, weights io.Reader) (agents.Policy, error) {
+	p, err := newPolicy(cfg, spec, weights)
+	if err != nil {
+		return nil, err
+	}
+	p.By(cfg.Eval.Greedy)
+	return p, nil
+}
+
+func newPolicy(cfg *config.Config, spec env.Spec, weights io.Reader) (agents.Chooser, error) {
 	switch cfg.Agent {
 	case "ppo":
 		return ppo.NewPolicy(cfg.PPO, spec, weights)
@@ -82,5 +91,12 @@ func NewLearner(cfg *config.Config, open func() (env.Env, error), workers int) (
 		return nil, err
 	}
 	return maml.New(cfg.MAML.Config, f,
-		func() (maml.Model, error) { return ppo.NewModel(cfg.MAML.ModelConfig, spec, cfg.Seed) }, workers, cfg.Seed)
+		func() (maml.Model, error) {
+			m, err := ppo.NewModel(cfg.MAML.ModelConfig, spec, cfg.Seed)
+			if err != nil {
+				return nil, err
+			}
+			m.By(cfg.Eval.Greedy)
+			return m, nil
+		}, workers, cfg.Seed)
 }

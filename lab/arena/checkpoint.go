@@ -28,6 +28,27 @@ type Opened struct {
 	Weights []byte
 }
 
+// Under returns the checkpoint with policies that choose by a rule, in place of eval.greedy of its own run.
+func (c *Opened) Under(r agents.Rule) *Opened {
+	own := *c
+	own.Cfg.Eval.Greedy = r
+	return &own
+}
+
+// greedy returns the rule of a policy of the checkpoint for documents: "" if it is the agent's default, as it always
+// was before there was a choice, and no other rule was asked for.
+func (c *Opened) greedy(spec env.Spec) (agents.Rule, error) {
+	p, err := newPolicy(&c.Cfg, spec, bytes.NewReader(c.Weights))
+	if err != nil {
+		return "", err
+	}
+	asked := c.Cfg.Eval.Greedy
+	if usual, now := p.By(""), p.By(asked); now != usual || asked != "" && now != asked {
+		return now, nil
+	}
+	return "", nil
+}
+
 // In returns the greedy policy of the checkpoint for an environment.
 func (c *Opened) In(e env.Env) (agents.Policy, error) { return c.Policy(e.Spec()) }
 
@@ -70,7 +91,8 @@ func OpenCheckpoint(dir string, spec env.Spec) (*Opened, error) {
 }
 
 // OpenPolicy opens a checkpoint, or the checkpoint of a run, with the kernels of its run, to act where no environment
-// of the run is open. spec is what the environment has in which the agent was judged. Faults are *fault.Mistakes.
+// of the run is open. It chooses as it was judged, but draws nothing: by agents.ByShare where the run's eval.greedy is
+// sample. spec is what the environment has in which the agent was judged. Faults are *fault.Mistakes.
 func OpenPolicy(dir string) (c *Opened, p agents.Policy, spec env.Spec, err error) {
 	return openPolicy(dir, true)
 }
@@ -98,7 +120,7 @@ func openPolicy(dir string, kernels bool) (c *Opened, p agents.Policy, spec env.
 		return nil, nil, spec, err
 	}
 	c.Run = run
-	p, err = c.Policy(spec)
+	p, err = c.Under(c.Cfg.Eval.Greedy.Certain()).Policy(spec)
 	return c, p, spec, err
 }
 

@@ -84,7 +84,7 @@ func (r *runner) report(played [][][]result) (*report.Report, error) {
 	for i := range r.policies {
 		p := &r.policies[i]
 		row := report.PolicyReport{Name: p.name, Kind: p.kind, Missing: p.missing, Trained: p.trained, Nothing: p.nothing,
-			Knows: p.knows}
+			Knows: p.knows, Greedy: string(p.greedy)}
 		if p.missing == "" {
 			row.Metrics = r.metrics(played[i])
 			if scored(i) {

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -149,30 +151,56 @@ func TestExportsOfPresetsActLikeThem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q, err := onnx.NewContext(context.Background(), read, s)
-			if err != nil {
+			for _, rule := range []agents.Rule{agents.AsGiven, agents.BySample, agents.ByArgMax, agents.ByShare} {
+				sameByRule(t, rule, p.(agents.Chooser), read, s, b)
+			}
+			want := env.NewActions(s, n)
+			if err := p.Act(context.Background(), b, want, nil); err != nil {
 				t.Fatal(err)
-			}
-			want, got := env.NewActions(s, n), env.NewActions(s, n)
-			if err := errors.Join(p.Act(context.Background(), b, want, nil), q.Act(context.Background(), b, got, nil)); err !=
-				nil {
-				t.Fatal(err)
-			}
-			for i := range want.Disc {
-				if want.Disc[i] != got.Disc[i] {
-					t.Fatalf("index %d is %d, want %d", i, got.Disc[i], want.Disc[i])
-				}
-			}
-			for i, x := range want.Cont {
-				if d := math.Abs(float64(x) - float64(got.Cont[i])); d > 1e-6*max(1, math.Abs(float64(x))) {
-					t.Fatalf("number %d is %v, want %v", i, got.Cont[i], x)
-				}
 			}
 			if onnxCases != "" {
 				scores, kind := scoresOf(t, p, s, b)
 				keepCase(t, name, model, b, want, scores, kind)
 			}
 		})
+	}
+}
+
+// sameByRule checks that a policy and its export take the same actions of b by a rule. By agents.AsGiven the export's
+// own action is that of the policy's default. Numbers are drawn by a policy alone: a model gives their means.
+func sameByRule(t *testing.T, rule agents.Rule, p agents.Chooser, m *format.Model, s env.Spec, b *env.Batch) {
+	t.Helper()
+	if rule == agents.BySample && len(s.Action.Low) > 0 {
+		return
+	}
+	q, err := onnx.NewContext(context.Background(), m, s, rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.By(rule); rule == agents.AsGiven {
+		p.By("")
+	}
+	const seed = 46
+	streams := func() (src []*rand.Rand) {
+		for i := range b.N {
+			src = append(src, rng.Stream(seed, "test/row"+strconv.Itoa(i)))
+		}
+		return src
+	}
+	want, got := env.NewActions(s, b.N), env.NewActions(s, b.N)
+	if err := errors.Join(p.Act(context.Background(), b, want, streams()),
+		q.Act(context.Background(), b, got, streams())); err != nil {
+		t.Fatal(err)
+	}
+	for i := range want.Disc {
+		if want.Disc[i] != got.Disc[i] {
+			t.Fatalf("by %s, seed %d: index %d is %d, want %d", rule, seed, i, got.Disc[i], want.Disc[i])
+		}
+	}
+	for i, x := range want.Cont {
+		if d := math.Abs(float64(x) - float64(got.Cont[i])); d > 1e-6*max(1, math.Abs(float64(x))) {
+			t.Fatalf("by %s: number %d is %v, want %v", rule, i, got.Cont[i], x)
+		}
 	}
 }
 

@@ -104,7 +104,7 @@ func (f *Families) Judge(ctx context.Context, cfg config.Config, opt EvalOptions
 			return nil, fault.Mistakef("%s is of agent %s, which does not adapt: compare it in a configuration of its own", dir,
 				c.Cfg.Agent)
 		}
-		all = append(all, c)
+		all = append(all, c.Under(cfg.Eval.Greedy))
 	}
 	all = append(all, &Opened{Name: "before training", Cfg: all[0].Cfg}) // with the initial weights
 	r := &report.AdaptReport{Env: f.About.ID, Solved: report.Number(f.About.Solved), Tasks: cfg.Eval.Episodes,

@@ -27,6 +27,7 @@ type policy struct {
 	draws      bool          // at random: it plays each episode once for each of eval.seeds
 	missing    string        // why it has no results
 	trained    sim.Estimates // the estimates of a checkpoint's run
+	greedy     agents.Rule   // by which an agent chooses its actions; "" = its kind's usual one, or it is no such agent
 	// nothing is set for schedulers that do not ask for run times. Rules in the action space have them in any case, as
 	// environments choose by them which jobs can be acted on.
 	nothing bool
@@ -78,14 +79,25 @@ func (w *Scenario) policies(ctx context.Context, cfg *config.Config, opt *EvalOp
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, policy{name: c.Name, kind: report.KindCheckpoint, trained: c.Cfg.Estimates(), player: acting(c.In)})
-	}
-	for i := range opt.Models {
-		m := &opt.Models[i]
-		if _, err := m.PolicyContext(ctx, spec); err != nil {
+		c = c.Under(cfg.Eval.Greedy)
+		rule, err := c.greedy(spec)
+		if err != nil {
 			return nil, err
 		}
-		all = append(all, policy{name: m.Name, kind: report.KindModel,
+		all = append(all, policy{name: c.Name, kind: report.KindCheckpoint, greedy: rule, draws: rule == agents.BySample,
+			trained: c.Cfg.Estimates(), player: acting(c.In)})
+	}
+	for i := range opt.Models {
+		m := opt.Models[i]
+		if m.Greedy == "" {
+			m.Greedy = cfg.Eval.Greedy
+		}
+		p, err := m.PolicyContext(ctx, spec)
+		if err != nil {
+			return nil, err
+		}
+		rule := p.Rule()
+		all = append(all, policy{name: m.Name, kind: report.KindModel, greedy: rule, draws: rule == agents.BySample,
 			player: acting(func(e env.Env) (agents.Policy, error) { return m.Policy(e.Spec()) })})
 	}
 	if opt.External != nil {

@@ -96,6 +96,7 @@ func (p *Problem) Judge(ctx context.Context, cfg config.Config, opt EvalOptions)
 	scores := make([]statistic.Sample, len(played))
 	for i, of := range played {
 		out.Add(r.policies[i].name, r.policies[i].kind, each(of[0], returnOf), each(of[0], stepsOf))
+		out.Policies[i].Greedy = string(r.policies[i].greedy)
 		scores[i] = sample(of, scoreOf)
 	}
 	if d := p.Scenario.About; d.Scheduling() {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 
+	"clustergym/agents"
 	"clustergym/internal/fault"
 	"clustergym/internal/ordinary"
 	"clustergym/internal/safefile"
@@ -501,6 +502,7 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 		if err != nil {
 			return nil, err
 		}
+		m.Greedy = agents.AsGiven // as in every row of version 1
 		opt.Models = []envs.Model{m}
 	case KindExternal:
 		var err error

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/agents"
 	"clustergym/agents/ddqn"
 	"clustergym/agents/improper"
 	"clustergym/agents/ppo"
@@ -80,6 +81,10 @@ type Eval struct {
 	Hold tuned.Hold `yaml:"hold,omitempty"`
 	// Index are the weights of index, zero = its default ones.
 	Index tuned.Index `yaml:"index,omitempty"`
+	// Greedy is the rule by which agents and ONNX models choose an action by its probability: "" or share = doing nothing
+	// only if that is likelier than all other legal actions together, else the likeliest of these; argmax = the likeliest
+	// of all; sample = drawn. Agents of values, as ddqn, always take the largest; improper draws unless a rule is named.
+	Greedy agents.Rule `yaml:"greedy,omitempty"`
 	// Hindsight is how many schedules hindsight:BASE tries for each window, 0 = DefaultHindsight.
 	Hindsight int `yaml:"hindsight,omitempty"`
 }
@@ -258,6 +263,8 @@ func (c *Config) Validate() error {
 	l.Add(c.Agent != "ppo" || c.PPO.Baseline != ppo.ByGroup || c.Train.Group >= 2, "ppo.baseline", c.PPO.Baseline,
 		`"", or group with train.group, the number of rows that play the same episodes`)
 	l.Add(c.Train.Group == 0 || !c.Meta(), "train.group", c.Train.Group, "0 with agent "+c.Agent)
+	l.Add(c.Eval.Greedy == "" || slices.Contains(agents.Rules(), c.Eval.Greedy), "eval.greedy", string(c.Eval.Greedy),
+		"share, argmax or sample")
 	l.Join("eval.hold", c.Eval.Hold.Validate())
 	l.Join("eval.index", c.Eval.Index.Validate())
 	l.Add(c.Eval.Hindsight >= 0 && c.Eval.Hindsight <= 1<<30, "eval.hindsight", c.Eval.Hindsight,

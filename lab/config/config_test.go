@@ -19,6 +19,8 @@ func TestOneWrongKeyIsOneFault(t *testing.T) {
 		{"env.models=x", `env.models: got "x", want one of dally`},
 		{"eval.windows=100000", "eval.windows: got 100000, want 1 to 65536"},
 		{"eval.validation=0", "eval.validation: got 0, want 1 to 65536"},
+		{"eval.greedy=max", `eval.greedy: got "max", want share, argmax or sample`},
+		{"eval.greedy=own", `eval.greedy: got "own", want share, argmax or sample`},
 		{"eval.policies=[fifo, bogus]", `eval.policies[1]: got "bogus", want `},
 	} {
 		cfg := Default()
@@ -28,6 +30,21 @@ func TestOneWrongKeyIsOneFault(t *testing.T) {
 		}
 		if n := len(fault.All(err)); n != 1 || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %d faults: %v; want one, %s…", c.set, n, err, c.want)
+		}
+	}
+}
+
+// A configuration without the rule has the bytes that it had before there was one.
+func TestTheUsualRuleIsNotWritten(t *testing.T) {
+	cfg := Default()
+	for rule, want := range map[string]bool{"": false, "share": true, "argmax": true, "sample": true} {
+		if err := cfg.Set("eval.greedy=" + rule); err != nil {
+			t.Fatal(err)
+		}
+		b, err := configs.Encode(cfg)
+		if err := errors.Join(err, cfg.Validate()); err != nil || strings.Contains(string(b), "\n  greedy: "+rule) != want ||
+			strings.Contains(string(b), "greedy") != want {
+			t.Errorf("%q: error %v, %s", rule, err, b)
 		}
 	}
 }

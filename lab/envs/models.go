@@ -21,7 +21,9 @@ import (
 // Model is an ONNX model that can play. It is immutable and can be shared.
 type Model struct {
 	Name, File string
-	model      *format.Model
+	// Greedy is the rule by which its policies choose where the model gives logits or probabilities; "" = agents.ByShare.
+	Greedy agents.Rule
+	model  *format.Model
 }
 
 // ReadModel reads the ONNX file of a policy, of whatever program, to be called name; "" = as the file without its
@@ -40,7 +42,7 @@ func ReadModel(file, name string) (Model, error) {
 	if name == "" {
 		name = strings.TrimSuffix(filepath.Base(file), ".onnx")
 	}
-	return Model{name, file, m}, nil
+	return Model{Name: name, File: file, model: m}, nil
 }
 
 // Run returns the settings of the run that the model comes from, YAML with the keys of a configuration; "" if it has
@@ -56,7 +58,7 @@ func (m *Model) Policy(s env.Spec) (*ModelPolicy, error) {
 
 // PolicyContext is Policy with a context that ends what the model computes beforehand.
 func (m *Model) PolicyContext(ctx context.Context, s env.Spec) (*ModelPolicy, error) {
-	p, err := onnx.NewContext(ctx, m.model, s)
+	p, err := onnx.NewContext(ctx, m.model, s, m.Greedy)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -334,6 +334,9 @@ func (c *card) evalFlags(r *results) string {
 	if e.Seed != 1 {
 		flags += fmt.Sprintf(" --set eval.seed=%d", e.Seed)
 	}
+	if e.Greedy != "" {
+		flags += " --set eval.greedy=" + string(e.Greedy)
+	}
 	if e.Hindsight != 0 {
 		flags += fmt.Sprintf(" --set eval.hindsight=%d", e.Hindsight)
 	}

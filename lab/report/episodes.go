@@ -35,10 +35,11 @@ type EpisodePolicy struct {
 	Name string `json:"name"`
 	// checkpoint, baseline, slots (a rule in the action space) or planner
 	Kind   string               `json:"kind"`
-	Return *EpisodeStatistic    `json:"return"`          // null for planners, which do not act step by step
-	Length *float64             `json:"length_mean"`     // steps
-	Solved *bool                `json:"solved"`          // whether the mean return reaches solved_at, null where that is
-	Score  *statistic.Statistic `json:"score,omitempty"` // the metric, where there is one
+	Return *EpisodeStatistic    `json:"return"`           // null for planners, which do not act step by step
+	Length *float64             `json:"length_mean"`      // steps
+	Solved *bool                `json:"solved"`           // whether the mean return reaches solved_at, null where that is
+	Score  *statistic.Statistic `json:"score,omitempty"`  // the metric, where there is one
+	Greedy string               `json:"greedy,omitempty"` // as in PolicyReport
 }
 
 // EpisodeStatistic describes the returns of one policy.
@@ -126,7 +127,7 @@ func (r *EpisodeReport) Sheets() []texttable.Sheet {
 		Title: onEpisodes, Header: header, Rows: rows, Left: 1, Least: []string{"std", "worst", "mean length"},
 		Below: fmt.Sprintf(
 			"%s: %s from seed %d, the same for every policy and not used in training; IQM with its 95 %% bootstrap interval.\n%s",
-			r.Env, plain.Count(r.Episodes, "episode", "episodes"), r.Seed, r.threshold()),
+			r.Env, plain.Count(r.Episodes, "episode", "episodes"), r.Seed, r.threshold()) + r.rules(),
 	}}
 }
 
@@ -180,7 +181,7 @@ func (r *EpisodeReport) scores() texttable.Sheet {
 			better(metric), reference)
 	}
 	return texttable.Sheet{Title: onEpisodes, Header: header, Rows: rows, Left: 1,
-		Least: []string{"mean length", "mean return", "wins"}, Below: below}
+		Least: []string{"mean length", "mean return", "wins"}, Below: below + r.rules()}
 }
 
 // better returns the sign of a difference that means that the first policy is better.

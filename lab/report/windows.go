@@ -45,6 +45,9 @@ type PolicyReport struct {
 	Trained sim.Estimates `json:"trained_on,omitzero"`
 	Nothing bool          `json:"asks_nothing,omitempty"`
 	Knows   bool          `json:"knows_workload,omitempty"` // it knows all jobs of a window beforehand
+	// Greedy is the rule by which an agent chooses its actions, as eval.greedy names it, or own: it gives actions alone.
+	// It is "" for a checkpoint that chooses as its kind of agent does unless it is told otherwise.
+	Greedy string `json:"greedy,omitempty"`
 }
 
 // The kinds of agents. Agents are compared with every other policy.

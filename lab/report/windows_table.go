@@ -91,7 +91,7 @@ func (r *Report) windowsSheet() texttable.Sheet {
 			r.Shown(reference), word)
 		b.WriteString(r.verdict(reference, versus))
 	}
-	b.WriteString(Below(r.Estimates, r.knowledge()))
+	b.WriteString(Below(r.Estimates, r.knowledge()) + r.rules())
 	return texttable.Sheet{
 		Above: EstimatesHeader(r.Estimates),
 		Title: "Policies on the same test windows", Header: header, Rows: rows, Left: 1,

@@ -195,7 +195,9 @@ func openModel(c *Choice, l mirror.Layout, w *historyWindows) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.Model.Policy(e.Spec())
+	m := *c.Model
+	m.Greedy = c.Config.Eval.Greedy.Certain() // nothing is drawn, so that a look can be repeated
+	a, err := m.Policy(e.Spec())
 	if err != nil {
 		return nil, err
 	}

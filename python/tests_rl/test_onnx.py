@@ -74,14 +74,17 @@ def trained(request: pytest.FixtureRequest, url: str) -> tuple[str, Any, str]:
 
 
 def choose(model: Any, obs: Any, mask: np.ndarray) -> int:
-    """What the model itself would do."""
+    """What the model itself would do: of probabilities by the rule of gymctl, of values the largest."""
     scale = model.get_vec_normalize_env()
     if scale is not None:
         obs = scale.normalize_obs(obs)
     if not isinstance(obs, dict):
         obs = obs.reshape(model.observation_space.shape)
-    masks = {"action_masks": mask} if isinstance(model, MaskablePPO) else {}
-    return int(model.predict(obs, deterministic=True, **masks)[0])
+    if isinstance(model, DQN):
+        return int(model.predict(obs, deterministic=True)[0])
+    with torch.no_grad():
+        logits = model.policy.get_distribution(model.policy.obs_to_tensor(obs)[0]).distribution.logits
+    return int(clustergym.decide(logits[0], mask, noop=len(mask) - 1))
 
 
 @pytest.mark.parametrize("legacy", [False, True], ids=["dynamo", "legacy"])
@@ -187,7 +190,7 @@ def test_gymctl_plays_a_network_of_plain_pytorch(legacy: bool, tmp_path: Path) -
             while not over:
                 with torch.no_grad():
                     scores = net(torch.as_tensor(seen)[None], torch.as_tensor(env.action_masks())[None])
-                action = int(scores.argmax())
+                action = clustergym.decide(scores[0], env.action_masks(), noop=env.handle.meta["noop"])
                 assert env.advise("mine") == action
                 decisions += 1
                 seen, _, terminated, truncated, _ = env.step(action)

@@ -48,7 +48,7 @@ func Play(ctx context.Context, w *arena.Scenario, cfg config.Config, dir string,
 	if err != nil {
 		return err
 	}
-	p, err := c.In(e)
+	p, err := c.Under(cfg.Eval.Greedy).In(e)
 	if err != nil {
 		return err
 	}

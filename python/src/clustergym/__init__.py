@@ -17,6 +17,7 @@ from ._secrets import secret
 from ._version import __version__
 from .checkpoint import Policy, load
 from .client import Client, Stats
+from .decision import decide
 from .errors import (
     BadAction,
     BadFrame,
@@ -112,6 +113,7 @@ __all__ = [
     "Unsupported",
     "__version__",
     "compare",
+    "decide",
     "evaluate",
     "find_gymctl",
     "load",

@@ -51,6 +51,7 @@ class Row:
         win_rate: the share of windows in which the model is better, ties count half.
         trained_on: the estimates of run times with which a checkpoint was trained. None for other policies.
         asks_nothing: whether it does not ask for run times, so that it is the same on every rung.
+        greedy: the rule by which an agent of gymctl chooses its actions, where it is not the usual one of its kind.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Row:
     win_rate: float | None = None
     trained_on: str | None = None
     asks_nothing: bool = False
+    greedy: str | None = None
 
 
 @dataclass(frozen=True)
@@ -319,6 +321,7 @@ def _rows(document: Mapping[str, Any], name: str) -> list[Row]:
         row = Row(
             policy["name"], policy["kind"], means, [float(x) for x in by["per_window"]], metric,
             trained_on=policy.get("trained_on"), asks_nothing=bool(policy.get("asks_nothing")),
+            greedy=policy.get("greedy"),
         )  # fmt: skip
         for pair in document.get("paired") or []:
             if pair["a"] == name and pair["b"] == row.name and pair["metric"] == metric:
