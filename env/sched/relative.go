@@ -26,6 +26,7 @@ type relative struct {
 
 	first     int // position of the first counted job
 	mode      Mode
+	scratch   sim.Event
 	recording bool
 	fresh     bool    // no point has been seen since recording began
 	jct       float64 // seconds, of the counted jobs that have finished
@@ -122,7 +123,7 @@ func (b *relative) play(ctx context.Context, e *Env, order string) (jct float64,
 // Observe implements sim.Observer.
 func (b *relative) Observe(v *sim.View, p *sim.Point) error {
 	if b.recording && b.fresh && b.mode == Ongoing {
-		enter(b.reward, v)
+		enter(b.reward, v, &b.scratch)
 		b.line.add(p.Now, b.reward.Rate(), 0)
 		b.fresh = false
 		return nil

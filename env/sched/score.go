@@ -59,6 +59,7 @@ type timed struct {
 	carry float64   // earned before the first decision
 	// Of Ongoing episodes.
 	tally   tally
+	scratch sim.Event
 	entered bool // the account has begun with what was there
 }
 
@@ -103,7 +104,7 @@ func (x *timed) Begin(ctx context.Context, e *Env, _ env.Episode, p *sim.Point) 
 	x.account.begin(e.win.Begin)
 	x.fresh = true
 	if x.entered = e.win.Mode == Ongoing; x.entered {
-		enter(x.reward, e.state.View)
+		enter(x.reward, e.state.View, &x.scratch)
 		x.tally.begin(e.state.View)
 	}
 	return nil

@@ -52,12 +52,16 @@ func inverse(v *sim.View, j sim.Job) float64 { return 1 / max(v.Trace(j).Work, 1
 
 // enter shows r, which has been reset, the jobs that are in the system now, as if they had just arrived and started.
 // What it would pay for that is not paid: the episode's account begins after it.
-func enter(r Reward, v *sim.View) {
+// scratch is overwritten.
+func enter(r Reward, v *sim.View, scratch *sim.Event) {
 	for _, j := range v.Waiting() {
-		r.Event(v, &sim.Event{Kind: sim.Submit, Job: j, At: v.Now()})
+		*scratch = sim.Event{Kind: sim.Submit, Job: j, At: v.Now()}
+		r.Event(v, scratch)
 	}
 	for _, j := range v.Running() {
-		r.Event(v, &sim.Event{Kind: sim.Submit, Job: j, At: v.Now()})
-		r.Event(v, &sim.Event{Kind: sim.Start, Job: j, At: v.Now(), GPUs: v.GPUs(j)})
+		*scratch = sim.Event{Kind: sim.Submit, Job: j, At: v.Now()}
+		r.Event(v, scratch)
+		*scratch = sim.Event{Kind: sim.Start, Job: j, At: v.Now(), GPUs: v.GPUs(j)}
+		r.Event(v, scratch)
 	}
 }
