@@ -27,7 +27,7 @@ import (
 // scheduling are the environments over jobs on a simulated cluster.
 var scheduling = []*Descriptor{
 	jobSelect(jobselect.ID, "quickstart", jobselect.OngoingConfig, usersTrace),
-	jobSelect(jobselect.V1, "quickstart-exact", jobselect.DefaultConfig, workload.DefaultTraceConfig),
+	jobSelect(jobselect.V1, "quickstart-v1", jobselect.DefaultConfig, workload.DefaultTraceConfig),
 	describe(Descriptor{
 		ID: delayoffer.ID, Preset: "delayoffer-ppo",
 		About:   "whether a gang takes an offer across machines or racks, or waits for a closer one",
@@ -162,7 +162,7 @@ func jobSelect(id, preset string, defaults func() jobselect.Config, trace func()
 		defaults: defaults,
 		cut: func(c *jobselect.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: c.Mode}
+				Forecast: c.Forecast, Mode: modeOf(id)}
 		},
 		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
 		mostGPUs: func(c *jobselect.Config) int {
@@ -172,6 +172,7 @@ func jobSelect(id, preset string, defaults func() jobselect.Config, trace func()
 			return max(8, 2560/c.Visible)
 		},
 		open: func(c jobselect.Config, src *Source, part traces.Part) (env.Env, error) {
+			versioned(&c.Config, id)
 			return jobselect.New(c, src.Cluster, src.Windows, part)
 		},
 		page:      jobselect.Page,
@@ -207,9 +208,10 @@ func policyMix(id, preset string, defaults func() policymix.Config, trace func()
 		defaults: defaults,
 		cut: func(c *policymix.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: c.Mode}
+				Forecast: c.Forecast, Mode: modeOf(id)}
 		},
 		open: func(c policymix.Config, src *Source, part traces.Part) (env.Env, error) {
+			versioned(&c.Config, id)
 			return policymix.New(c, src.Cluster, src.Windows, part)
 		},
 		page:      policymix.Page,
@@ -219,6 +221,21 @@ func policyMix(id, preset string, defaults func() policymix.Config, trace func()
 		streamed:  func(c *policymix.Config) { c.Mode = sched.Streamed },
 		memory:    func(c *policymix.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
 	})
+}
+
+// versioned gives settings the hidden fields of the version called id, whatever defaults they were decoded over.
+func versioned(c *sched.Config, id string) {
+	if c.ID = id; c.Mode != sched.Streamed {
+		c.Mode = modeOf(id)
+	}
+}
+
+// modeOf returns how episodes of the environment called id begin and end in trainings.
+func modeOf(id string) sched.Mode {
+	if id == jobselect.ID || id == policymix.ID {
+		return sched.Ongoing
+	}
+	return sched.Drained
 }
 
 // usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something.
