@@ -19,8 +19,8 @@ type Jobs struct {
 	Origin time.Duration
 	Warm   int  // how many of them run under the rule of the warm-up, until the next job arrives
 	Keep   bool // those that wait at the end of the warm-up stay; else they are dropped
-	// The run ends when the jobs from position From to before Until have ended, Until 0 = to the last job, and at the
-	// latest at End, 0 = no limit.
+	// The run ends at End. If that is 0, it ends when the jobs from position From to before Until have ended; Until 0 = to
+	// the last job.
 	From, Until int
 	End         time.Duration
 }
@@ -85,7 +85,7 @@ func (b *Baseline) playOn(ctx context.Context, s *sim.Simulator, p *sim.Point, j
 		if err := o.Observe(v, p); err != nil {
 			return err
 		}
-		if left == 0 || v.Over() || jobs.End > 0 && v.Now() >= jobs.End {
+		if v.Over() || jobs.End == 0 && left == 0 || jobs.End > 0 && v.Now() >= jobs.End {
 			return nil
 		}
 		if err := sim.Decide(s, sch, p, &b.dec, nil); err != nil {

@@ -330,6 +330,19 @@ func (e *Env) blank(seed uint64) {
 	e.shown = 0
 }
 
+// reseed gives the rules of the warm-up the noise of the episode's estimates. A random placement keeps its seed.
+func (e *Env) reseed(seed uint64) {
+	if !schedulers.Estimating(cmp.Or(e.cfg.order(e.cfg.Ahead), "fifo")) {
+		return
+	}
+	if e.warm != nil {
+		e.warm.Reseed(seed)
+	}
+	if e.base != nil {
+		e.base.plays.warm.Reseed(seed)
+	}
+}
+
 // draw chooses the episode's jobs.
 func (e *Env) draw(ctx context.Context, ep env.Episode, part traces.Part) error {
 	f := &e.parts.Filter
@@ -389,6 +402,7 @@ func (e *Env) prepare(ep env.Episode, part traces.Part, draw uint64) error {
 	}
 	e.win.Begin = e.win.Traced[e.win.First].Submit
 	e.est.Seed = ep.Seed
+	e.reseed(ep.Seed)
 	if e.parts.Suits != nil {
 		return e.parts.Suits(e.win.Traced)
 	}

@@ -30,6 +30,7 @@ type relative struct {
 	fresh     bool    // no point has been seen since recording began
 	jct       float64 // seconds, of the counted jobs that have finished
 	done      int
+	event     sim.Event // scratch space
 }
 
 func newRelative(e *Env) (*relative, error) {
@@ -122,7 +123,7 @@ func (b *relative) play(ctx context.Context, e *Env, order string) (jct float64,
 // Observe implements sim.Observer.
 func (b *relative) Observe(v *sim.View, p *sim.Point) error {
 	if b.recording && b.fresh && b.mode == Ongoing {
-		enter(b.reward, v)
+		enter(b.reward, v, &b.event)
 		b.line.add(p.Now, b.reward.Rate(), 0)
 		b.fresh = false
 		return nil

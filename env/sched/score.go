@@ -60,6 +60,7 @@ type timed struct {
 	// Of Ongoing episodes.
 	tally   tally
 	entered bool // the account has begun with what was there
+	event   sim.Event
 }
 
 // Fields implements Score.
@@ -103,7 +104,7 @@ func (x *timed) Begin(ctx context.Context, e *Env, _ env.Episode, p *sim.Point) 
 	x.account.begin(e.win.Begin)
 	x.fresh = true
 	if x.entered = e.win.Mode == Ongoing; x.entered {
-		enter(x.reward, e.state.View)
+		enter(x.reward, e.state.View, &x.event)
 		x.tally.begin(e.state.View)
 	}
 	return nil
@@ -117,7 +118,7 @@ func (x *timed) Point(p *sim.Point) {
 	}
 	x.point(x.e.state.View, p)
 	if x.e.win.Mode == Ongoing {
-		x.tally.point(x.e.state.View, p, x.e.state.Waiting)
+		x.tally.point(x.e.state.View, p)
 	}
 }
 
