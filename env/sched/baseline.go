@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -106,14 +107,13 @@ func (b *Baseline) begin(ctx context.Context, jobs *Jobs) (*sim.Point, error) {
 	return w.run(ctx, b.sim, b.warm, &b.dec)
 }
 
-// warmRule returns the rule of the warm-up.
-func warmRule(cfg *Config, placement string) (schedulers.Policy, error) {
+// order returns an order that starts jobs as the warm-up and the baselines do.
+func (p *Parts) order(name string, est sim.Estimates) (schedulers.Policy, error) {
 	h := schedulers.DefaultConfig()
-	h.Admission, h.Placement = "skip", placement
-	if order := cfg.order(cfg.Ahead); order != "" {
-		if h.Order = order; cfg.Estimates.Known() {
-			h.Estimates = cfg.Estimates
-		}
+	h.Order, h.Placement, h.Admission = name, p.Placement, cmp.Or(p.Admission, "skip")
+	h.Backfill = cmp.Or(p.Backfill, h.Backfill)
+	if est.Known() { // otherwise sjf knows the true run times
+		h.Estimates = est
 	}
 	return schedulers.New(h)
 }

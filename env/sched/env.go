@@ -19,22 +19,26 @@ import (
 // Parts holds the parts of an environment. Slots, Encoder, Actions and the rewards belong to that environment alone
 // afterwards; Windows may be shared.
 type Parts struct {
-	ID        string
-	Sim       sim.Config
-	Cluster   cluster.Spec
-	Placement string // of the warm-up and the baselines
-	Windows   Windows
-	Part      traces.Part // of the workload, for episodes without a Split
-	Models    *profile.Mix
-	MaxGPUs   int // of the jobs that the agent may start, where the environment follows facts; 0 = any
-	Slots     Slots
-	Running   int    // R, running jobs that are visible (State.Running)
-	Stops     *Stops // which of them actions can stop; nil = none
-	Encoder   Encoder
-	Actions   Actions
-	Reward    Reward
-	Baseline  Reward // a second instance of the same reward, for Config.Relative; else nil
-	Score     Score  // in place of the two, where what is paid is no integral over time; nil = the reward is
+	ID      string
+	Sim     sim.Config
+	Cluster cluster.Spec
+	// How the warm-up and the baselines start jobs: by this placement, admission ("" = skip) and back-filling ("" = none).
+	Placement, Admission, Backfill string
+	Windows                        Windows
+	Part                           traces.Part // of the workload, for episodes without a Split
+	Models                         *profile.Mix
+	MaxGPUs                        int // of the jobs that the agent may start, where the environment follows facts; 0 = any
+	Slots                          Slots
+	Running                        int    // R, running jobs that are visible (State.Running)
+	Stops                          *Stops // which of them actions can stop; nil = none
+	Encoder                        Encoder
+	Actions                        Actions
+	Reward                         Reward
+	Baseline                       Reward // a second instance of the same reward, for Config.Relative; else nil
+	Score                          Score  // in place of the two, where what is paid is no integral over time; nil = the reward is
+	// Of environments with a rule of their own: Warm plays warm-ups in place of an order, and Rival, another instance, is
+	// what Config.Relative asks for, whatever order it names, and plays its own warm-up. nil = orders do.
+	Warm, Rival schedulers.Policy
 
 	Cold    bool                          // episodes begin on an empty cluster: the jobs before the window are left out
 	PerStep bool                          // the discount applies once a step, not once per Tau
@@ -138,8 +142,10 @@ func New(cfg Config, p Parts) (*Env, error) {
 	}
 	e.begun = e.left
 	if !p.Cold || cfg.Mode == Ongoing {
-		if e.warm, err = warmRule(&cfg, p.Placement); err != nil {
-			return nil, err
+		if e.warm = p.Warm; e.warm == nil {
+			if e.warm, err = p.order(cmp.Or(cfg.order(cfg.Ahead), "fifo"), cfg.Estimates); err != nil {
+				return nil, err
+			}
 		}
 	}
 	e.whole = Baseline{sim: s, warm: e.warm, stops: p.Stops}

@@ -83,11 +83,11 @@ func ongoingFields() []env.Field {
 	inf := float32(math.Inf(1))
 	return []env.Field{
 		{Name: "jct_s", High: inf, Unit: "seconds", Metric: true,
-			Doc: "job-seconds in the system over the number of arrivals, by Little's law the mean job completion time; at the end"},
+			Doc: "job-seconds in the system / W, by Little's law the mean job completion time; at the end"},
 		{Name: "wait_s", High: inf, Unit: "seconds", Metric: true,
-			Doc: "job-seconds not on GPUs over the number of arrivals; at the end"},
+			Doc: "job-seconds not on GPUs / W; at the end"},
 		{Name: "slowdown", High: inf, Unit: "ratio", Metric: true,
-			Doc: "time in the system, each job's in units of its work, over the number of arrivals; at the end"},
+			Doc: "time in the system, each job's in units of its work, / W; at the end"},
 		{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "length of the episode; at the end", Metric: true},
 		{Name: "unfinished", High: inf, Unit: "jobs", Doc: "jobs in the system at the end", Metric: true},
 	}

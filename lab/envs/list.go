@@ -103,7 +103,30 @@ var scheduling = []*Descriptor{
 	policyMix(policymix.ID, "policymix-ppo", policymix.OngoingConfig, usersTrace),
 	policyMix(policymix.V1, "policymix-improper", policymix.DefaultConfig, workload.DefaultTraceConfig),
 	describe(ranking(Descriptor{
-		ID: queuerank.ID, Preset: "queuerank-ppo",
+		ID:      queuerank.ID,
+		About:   "which waiting job is next; it holds the queue until it fits",
+		Cluster: "pool:256",
+		Trace:   hpcTrace,
+		Ongoing: true,
+	}), settings[queuerank.Ongoing]{
+		defaults: queuerank.OngoingConfig,
+		cut: func(c *queuerank.Ongoing) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
+				Forecast: c.Forecast, Mode: c.Mode}
+		},
+		mostGPUs: unlimited[queuerank.Ongoing],
+		open: func(c queuerank.Ongoing, src *Source, part traces.Part) (env.Env, error) {
+			return queuerank.NewOngoing(c, src.Cluster, src.Windows, src.Windows.Jobs(traces.Training), part)
+		},
+		page:      queuerank.OngoingPage,
+		placement: func(c *queuerank.Ongoing) string { return c.Placement },
+		training:  func(c *queuerank.Ongoing, gamma float64) { c.Gamma = gamma },
+		judged:    func(c *queuerank.Ongoing) { c.Config = judged(c.Config) },
+		streamed:  func(c *queuerank.Ongoing) { c.Mode = sched.Streamed },
+		memory:    func(c *queuerank.Ongoing, x Extent) float64 { return 24*float64(c.Visible) + windowBytes(&c.Config, x) },
+	}),
+	describe(ranking(Descriptor{
+		ID: queuerank.V1, Preset: "queuerank-ppo",
 		About:   "which waiting job is next; it holds the queue until it fits",
 		Cluster: "pool:256",
 		Trace:   hpcTrace,
@@ -112,9 +135,9 @@ var scheduling = []*Descriptor{
 		func(c queuerank.Config, src *Source, part traces.Part) (env.Env, error) {
 			switch training := src.Windows.Jobs(traces.Training); {
 			case c.RLTune != "":
-				return rltune.New(queuerank.ID, rltune.FromOlder(c), src.Cluster, src.Windows, part)
+				return rltune.New(queuerank.V1, rltune.FromOlder(c), src.Cluster, src.Windows, part)
 			case c.Peer:
-				return rlscheduler.New(queuerank.ID, rlscheduler.FromOlder(c), src.Cluster, src.Windows, training, part)
+				return rlscheduler.New(queuerank.V1, rlscheduler.FromOlder(c), src.Cluster, src.Windows, training, part)
 			default:
 				return queuerank.New(c, src.Cluster, src.Windows, training, part)
 			}

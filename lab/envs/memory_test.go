@@ -138,7 +138,7 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window",
 				800), 1},
 		},
-		queuerank.ID: {
+		queuerank.V1: {
 			{nil, 4}, {kw("window", 8), 32}, {kw("window", 800), 1}, {kw("cluster", "pool:100000"), 4},
 			{kw("cluster", large), 1}, {kw("visible", 4096), 2}, {kw("filter", true), 2},
 			{kw("reward", "dense"), 2}, {kw("estimates", "noisy:0.5"), 2},
