@@ -77,7 +77,7 @@ func (e *Env) overdue() bool {
 		return true
 	}
 	return e.cfg.Horizon > 0 && e.state.View.Now() >= sim.After(e.win.Begin, e.cfg.Horizon) &&
-		(e.win.Mode == Ongoing || e.done < e.win.Jobs)
+		(e.win.Mode != Drained || e.done < e.win.Jobs)
 }
 
 // fly lets a pilot's scheduler decide until it waits, and returns until when it does; 0 = for the next event.

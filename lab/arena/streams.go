@@ -73,7 +73,8 @@ func (w *Scenario) streaming(ctx context.Context, cfg *config.Config, part trace
 }
 
 // streams returns the streams of a part, with a warm-up after which the queue has settled.
-func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.Part, name string) (*streams, error) {
+func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.Part,
+	name string) (s *streams, err error) {
 	base, ok := w.Source.Windows.(interface {
 		envs.Windows
 		sched.Offering
@@ -82,21 +83,21 @@ func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.
 	if !ok {
 		return nil, fmt.Errorf("arena: windows of type %T have no streams", w.Source.Windows)
 	}
-	s := &streams{}
+	s = &streams{}
 	of := &streamed{Windows: base, offered: base.Offered()}
 	if w.Generated() {
 		of.predicts = predictors.Fresh{Model: w.Model}
 		c := cfg.Eval.Streams.Filled()
-		warm, err := w.settle(ctx, c, cfg.Eval.Seed, of)
-		if err != nil {
+		if part == traces.Validation { // many times in a training, to choose between checkpoints only
+			c.Draws, c.Jobs, c.Warm = cfg.Eval.Validation, max(10, c.Jobs/2), max(1, c.Warm/2)
+		} else if s.settle, err = w.settle(ctx, c, cfg.Eval.Seed, of); err != nil {
 			return nil, err
+		} else {
+			c.Warm = s.settle.Warm
 		}
-		s.settle = warm
-		c.Warm = warm.Warm
 		s.Streams = stream.Generated(c, w.Draw, w.Kept(), cfg.Eval.Seed, name)
 	} else {
 		of.predicts = base
-		var err error
 		if s.Streams, err = stream.Recorded(w.Taken.Windows, part); err != nil {
 			return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", w.Trace.File, err)}
 		}

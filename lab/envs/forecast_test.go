@@ -33,7 +33,7 @@ func forecastKwargs(id, estimates, forecast string) wire.Map {
 }
 
 // blind reports whether the environment id can do without estimates.
-func blind(id string) bool { return id != "QueueRank-v1" && id != "PolicyMix-v1" }
+func blind(id string) bool { return id != "QueueRank-v1" && !strings.HasPrefix(id, "PolicyMix-") }
 
 // forecasting tells whether an environment has forecasts. Those that follow another program show what it shows.
 func forecasting(id string) bool { return id != "RLScheduler-v1" && id != "RLTune-v1" }

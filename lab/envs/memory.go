@@ -78,7 +78,7 @@ func forecastBytes(est sim.Estimates, f sched.Forecast, jobs, simulators int) fl
 		simulators = 1 // the other has no predictor
 	}
 	if f.Remembers(est) {
-		bytes += float64(simulators) * (32<<10 + 1300*float64(jobs)) // most of them of other users, VCs and sizes
+		bytes += float64(simulators) * (32<<10 + 900*float64(jobs)) // most of them of other users, VCs and sizes
 	}
 	if f.Shown(est) {
 		bytes += 16<<10 + 120*float64(jobs)

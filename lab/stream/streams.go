@@ -37,11 +37,11 @@ func Generated(cfg Config, generate Generator, kept float64, seed uint64, name s
 // lastPart is the part of a recorded stream, one in so many jobs, that arrives after those that count.
 const lastPart = 20
 
-// Recorded returns the one stream of a recorded workload: part, warmed up by the part before it. The last jobs of the
+// Recorded returns the one stream of a recorded workload: part, warmed up by as many jobs before it. The last jobs of the
 // part do not count: the log ends while they wait.
 func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 	lo, hi := part.Bounds(len(w.All()))
-	warm, _ := (part - 1).Bounds(len(w.All()))
+	warm := max(0, lo-(hi-lo)) // as many jobs as the part has, where there are
 	last := max(1, (hi-lo)/lastPart)
 	if part == traces.Training || hi-lo-last < 1 {
 		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream", part, hi-lo)
