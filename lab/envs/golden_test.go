@@ -100,7 +100,7 @@ func TestScenariosKeepTheirHashesAndEpisodes(t *testing.T) {
 		{"easy", queuerank.V1, with(wire.Map{{Key: "window", Value: int64(32)}}, pair{Key: "backfill", Value: "easy"},
 			pair{Key: "reward", Value: "dense"})},
 		{"hold", policymix.V1, with(small, pair{Key: "warm", Value: int64(8)}, pair{Key: "hold", Value: "30m"})},
-		{"relative", delayoffer.ID, wire.Map{{Key: "window", Value: int64(16)}, {Key: "relative", Value: true}}},
+		{"relative", delayoffer.V1, wire.Map{{Key: "window", Value: int64(16)}, {Key: "relative", Value: true}}},
 		{"makespan", "DAGPlace-v1", wire.Map{{Key: "tasks", Value: int64(20)}, {Key: "gpus", Value: int64(6)},
 			{Key: "reward", Value: "makespan"}}},
 		{"few", "WorkerPlace-v1", wire.Map{{Key: "jobs", Value: int64(8)}, {Key: "servers", Value: int64(3)}}},

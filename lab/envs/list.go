@@ -28,26 +28,29 @@ import (
 var scheduling = []*Descriptor{
 	jobSelect(jobselect.ID, "quickstart", jobselect.OngoingConfig, usersTrace),
 	jobSelect(jobselect.V1, "quickstart-exact", jobselect.DefaultConfig, workload.DefaultTraceConfig),
-	describe(Descriptor{
-		ID: delayoffer.ID, Preset: "delayoffer-ppo",
-		About:   "whether a gang takes an offer across machines or racks, or waits for a closer one",
-		Takes:   Takes{Jobs: true, Cluster: true},
-		Cluster: "dally-slow",
-		Trace: func() workload.TraceConfig {
-			t := workload.DefaultTraceConfig()
-			t.Synth.Profile = "dally"
-			return t
+	delayOffer(Descriptor{ID: delayoffer.ID, Ongoing: true}, settings[delayoffer.Ongoing]{
+		defaults: delayoffer.OngoingConfig,
+		cut: func(c *delayoffer.Ongoing) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
+				Forecast: c.Forecast, Mode: c.Mode}
 		},
-		mix:    "dally",
-		Rules:  rules(delayoffer.Rules(), delayoffer.NewRule),
-		Rivals: append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...),
-		Metric: JCT,
-	}, settings[delayoffer.Config]{
+		open: func(c delayoffer.Ongoing, src *Source, part traces.Part) (env.Env, error) {
+			return delayoffer.NewOngoing(c, src.Cluster, src.Windows, part)
+		},
+		page:     delayoffer.OngoingPage,
+		training: func(c *delayoffer.Ongoing, gamma float64) { c.Gamma = gamma },
+		judged:   func(c *delayoffer.Ongoing) { c.Gamma, c.Relative, c.MaxSteps = 1, false, 0 },
+		streamed: func(c *delayoffer.Ongoing) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
+		lacks:    func(c *delayoffer.Ongoing, j *traces.Job) string { return sim.LacksModel(c.Comm, j) },
+		memory: func(c *delayoffer.Ongoing, x Extent) float64 {
+			return delayOfferBytes(&c.Config, c.Window+c.Warm, x)
+		},
+	}),
+	delayOffer(Descriptor{ID: delayoffer.V1, Preset: "delayoffer-ppo"}, settings[delayoffer.Config]{
 		defaults: delayoffer.DefaultConfig,
 		cut: func(c *delayoffer.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
-		mostGPUs: unlimited[delayoffer.Config],
 		open: func(c delayoffer.Config, src *Source, part traces.Part) (env.Env, error) {
 			return delayoffer.New(c, src.Cluster, src.Windows, part)
 		},
@@ -55,31 +58,24 @@ var scheduling = []*Descriptor{
 		judged:   func(c *delayoffer.Config) { c.Relative = false },
 		streamed: func(c *delayoffer.Config) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
 		lacks:    func(c *delayoffer.Config, j *traces.Job) string { return sim.LacksModel(c.Comm, j) },
-		memory: func(c *delayoffer.Config, x Extent) float64 {
-			bytes := 32<<10 + 1100*float64(c.Window) + clusterBytes(x)
-			if c.Relative {
-				bytes *= 2 // the timers play the same jobs
-			}
-			return bytes + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
+		memory:   func(c *delayoffer.Config, x Extent) float64 { return delayOfferBytes(c, c.Window, x) },
+	}),
+	gpuPick(Descriptor{ID: gpupick.ID, Ongoing: true}, settings[gpupick.Ongoing]{
+		defaults: gpupick.OngoingConfig,
+		cut: func(c *gpupick.Ongoing) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
+				Forecast: c.Forecast, Mode: c.Mode}
+		},
+		open: func(c gpupick.Ongoing, src *Source, part traces.Part) (env.Env, error) {
+			return gpupick.NewOngoing(c, src.Cluster, src.Windows, part)
+		},
+		page:     gpupick.OngoingPage,
+		streamed: func(c *gpupick.Ongoing) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
+		memory: func(c *gpupick.Ongoing, x Extent) float64 {
+			return gpuPickBytes(&c.Config, c.Window+c.Warm, x)
 		},
 	}),
-	describe(Descriptor{
-		ID: gpupick.ID, Preset: "gpupick-ppo",
-		About:   "the GPUs of the job whose turn it is, one by one",
-		Takes:   Takes{Jobs: true, Cluster: true},
-		Cluster: workload.DefaultCluster,
-		Trace:   workload.DefaultTraceConfig,
-		whyMost: "a window of larger gangs may take more than env.max_steps picks",
-		Rules:   rules(gpupick.Rules(), gpupick.NewRule),
-		Rivals:  slots(gpupick.Rules()),
-		Metric: Metric{Key: "comm_cost", Title: "mean communication cost",
-			Of: func(_ *metrics.Summary, info []float64) float64 {
-				if info == nil {
-					return math.NaN()
-				}
-				return info[gpupick.InfoCost]
-			}},
-	}, settings[gpupick.Config]{
+	gpuPick(Descriptor{ID: gpupick.V1, Preset: "gpupick-ppo"}, settings[gpupick.Config]{
 		defaults: gpupick.DefaultConfig,
 		cut: func(c *gpupick.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
@@ -96,9 +92,7 @@ var scheduling = []*Descriptor{
 		},
 		page:     gpupick.Page,
 		streamed: func(c *gpupick.Config) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
-		memory: func(c *gpupick.Config, x Extent) float64 {
-			return 24<<10 + 1000*float64(c.Window) + 0.3*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
-		},
+		memory:   func(c *gpupick.Config, x Extent) float64 { return gpuPickBytes(c, c.Window, x) },
 	}),
 	policyMix(policymix.ID, "policymix-ppo", policymix.OngoingConfig, usersTrace),
 	policyMix(policymix.V1, "policymix-improper", policymix.DefaultConfig, workload.DefaultTraceConfig),
@@ -242,6 +236,45 @@ func policyMix(id, preset string, defaults func() policymix.Config, trace func()
 		streamed:  func(c *policymix.Config) { c.Mode = sched.Streamed },
 		memory:    func(c *policymix.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
 	})
+}
+
+// delayOffer describes a version of DelayOffer.
+func delayOffer[C any, P interface {
+	*C
+	Settings
+}](d Descriptor, by settings[C]) *Descriptor {
+	d.About = "whether a gang takes an offer across machines or racks, or waits for a closer one"
+	d.Takes, d.Cluster, d.mix = Takes{Jobs: true, Cluster: true}, "dally-slow", "dally"
+	d.Trace = func() workload.TraceConfig {
+		t := workload.DefaultTraceConfig()
+		t.Synth.Profile = "dally"
+		return t
+	}
+	d.Rules = rules(delayoffer.Rules(), delayoffer.NewRule)
+	d.Rivals = append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...)
+	d.Metric, by.mostGPUs = JCT, unlimited[C]
+	return describe[C, P](d, by)
+}
+
+// gpuPick describes a version of GPUPick.
+func gpuPick[C any, P interface {
+	*C
+	Settings
+}](d Descriptor, by settings[C]) *Descriptor {
+	d.About = "the GPUs of the job whose turn it is, one by one"
+	d.Takes, d.Cluster, d.Trace = Takes{Jobs: true, Cluster: true}, workload.DefaultCluster, workload.DefaultTraceConfig
+	d.Rules, d.Rivals = rules(gpupick.Rules(), gpupick.NewRule), slots(gpupick.Rules())
+	d.Metric = Metric{Key: "comm_cost", Title: "mean communication cost",
+		Of: func(_ *metrics.Summary, info []float64) float64 {
+			if info == nil {
+				return math.NaN()
+			}
+			return info[gpupick.InfoCost]
+		}}
+	if by.mostGPUs != nil {
+		d.whyMost = "a window of larger gangs may take more than env.max_steps picks"
+	}
+	return describe[C, P](d, by)
 }
 
 // usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something.
