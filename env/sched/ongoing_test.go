@@ -109,6 +109,31 @@ func (l lives) Observe(v *sim.View, p *sim.Point) error {
 	return nil
 }
 
+// joined is a log that begins in the middle of a run: with what is in the system at the first point.
+type joined struct {
+	lives
+	begun bool
+}
+
+func (l *joined) Observe(v *sim.View, p *sim.Point) error {
+	if l.begun {
+		return l.lives.Observe(v, p)
+	}
+	l.begun = true
+	for _, j := range v.Running() {
+		l.of(v, j).runs = [][2]time.Duration{{v.Started(j), math.MaxInt64}}
+	}
+	for _, j := range v.Waiting() {
+		l.of(v, j)
+	}
+	return nil
+}
+
+func (l *joined) Reset() {
+	l.begun = false
+	clear(l.lives)
+}
+
 // overlap returns how much of [from, to) lies in [a, b), in seconds.
 func overlap(from, to, a, b time.Duration) float64 {
 	return max(0, min(to, b)-max(from, a)).Seconds()
@@ -401,21 +426,13 @@ func TestJobsOfTheWarmUpCanBeStopped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// What the log says of the time before the episode, the watcher does not see.
 		log := lives{}
 		ts := env.NewTimeStep(e.Spec())
-		e.Watch(log)
+		e.Watch(&joined{lives: log})
 		if err := e.Reset(ctx, env.Episode{Window: 0}, ts); err != nil {
 			t.Fatal(err)
 		}
 		begin := e.Window().Begin
-		for _, j := range e.View().Running() {
-			x := log.of(e.View(), j)
-			x.runs = [][2]time.Duration{{e.View().Started(j), math.MaxInt64}}
-		}
-		for _, j := range e.View().Waiting() {
-			log.of(e.View(), j)
-		}
 		r, stops, total := rand.New(rand.NewPCG(3, 4)), 0, 0.0
 		for !ts.Kind.Last() {
 			a := -1
