@@ -226,7 +226,7 @@ func TestAgentsThatCannotPlay(t *testing.T) {
 		return dir
 	}
 	own := func(c *config.Config) *queuerank.Config { return c.Env.Settings.(*queuerank.Config) }
-	other, err := config.Preset("quickstart")
+	other, err := config.Preset("quickstart-v1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,14 +27,15 @@ import (
 // scheduling are the environments over jobs on a simulated cluster.
 var scheduling = []*Descriptor{
 	jobSelect(jobselect.ID, "quickstart", jobselect.OngoingConfig, usersTrace),
-	jobSelect(jobselect.V1, "quickstart-exact", jobselect.DefaultConfig, workload.DefaultTraceConfig),
+	jobSelect(jobselect.V1, "quickstart-v1", jobselect.DefaultConfig, workload.DefaultTraceConfig),
 	delayOffer(Descriptor{ID: delayoffer.ID, Ongoing: true}, settings[delayoffer.Ongoing]{
 		defaults: delayoffer.OngoingConfig,
 		cut: func(c *delayoffer.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: c.Mode}
+				Forecast: c.Forecast, Mode: sched.Ongoing}
 		},
 		open: func(c delayoffer.Ongoing, src *Source, part traces.Part) (env.Env, error) {
+			c.Mode = ongoing(c.Mode)
 			return delayoffer.NewOngoing(c, src.Cluster, src.Windows, part)
 		},
 		page:     delayoffer.OngoingPage,
@@ -64,9 +65,10 @@ var scheduling = []*Descriptor{
 		defaults: gpupick.OngoingConfig,
 		cut: func(c *gpupick.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: c.Mode}
+				Forecast: c.Forecast, Mode: sched.Ongoing}
 		},
 		open: func(c gpupick.Ongoing, src *Source, part traces.Part) (env.Env, error) {
+			c.Mode = ongoing(c.Mode)
 			return gpupick.NewOngoing(c, src.Cluster, src.Windows, part)
 		},
 		page:     gpupick.OngoingPage,
@@ -106,10 +108,11 @@ var scheduling = []*Descriptor{
 		defaults: queuerank.OngoingConfig,
 		cut: func(c *queuerank.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: c.Mode}
+				Forecast: c.Forecast, Mode: sched.Ongoing}
 		},
 		mostGPUs: unlimited[queuerank.Ongoing],
 		open: func(c queuerank.Ongoing, src *Source, part traces.Part) (env.Env, error) {
+			versioned(&c.Config, queuerank.ID)
 			return queuerank.NewOngoing(c, src.Cluster, src.Windows, src.Windows.Jobs(traces.Training), part)
 		},
 		page:      queuerank.OngoingPage,
@@ -179,7 +182,7 @@ func jobSelect(id, preset string, defaults func() jobselect.Config, trace func()
 		defaults: defaults,
 		cut: func(c *jobselect.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: c.Mode}
+				Forecast: c.Forecast, Mode: modeOf(id)}
 		},
 		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
 		mostGPUs: func(c *jobselect.Config) int {
@@ -189,6 +192,7 @@ func jobSelect(id, preset string, defaults func() jobselect.Config, trace func()
 			return max(8, 2560/c.Visible)
 		},
 		open: func(c jobselect.Config, src *Source, part traces.Part) (env.Env, error) {
+			versioned(&c.Config, id)
 			return jobselect.New(c, src.Cluster, src.Windows, part)
 		},
 		page:      jobselect.Page,
@@ -224,9 +228,10 @@ func policyMix(id, preset string, defaults func() policymix.Config, trace func()
 		defaults: defaults,
 		cut: func(c *policymix.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: c.Mode}
+				Forecast: c.Forecast, Mode: modeOf(id)}
 		},
 		open: func(c policymix.Config, src *Source, part traces.Part) (env.Env, error) {
+			versioned(&c.Config, id)
 			return policymix.New(c, src.Cluster, src.Windows, part)
 		},
 		page:      policymix.Page,
@@ -275,6 +280,31 @@ func gpuPick[C any, P interface {
 		d.whyMost = "a window of larger gangs may take more than env.max_steps picks"
 	}
 	return describe[C, P](d, by)
+}
+
+// versioned gives settings the hidden fields of the version called id, whatever defaults they were decoded over.
+func versioned(c *sched.Config, id string) {
+	if c.ID = id; modeOf(id) == sched.Ongoing {
+		c.Mode = ongoing(c.Mode)
+	} else if c.Mode != sched.Streamed {
+		c.Mode = sched.Drained
+	}
+}
+
+// ongoing returns how episodes of version 2 begin and end, whatever defaults their settings were decoded over.
+func ongoing(m sched.Mode) sched.Mode {
+	if m == sched.Streamed {
+		return m
+	}
+	return sched.Ongoing
+}
+
+// modeOf returns how episodes of the environment called id begin and end in trainings.
+func modeOf(id string) sched.Mode {
+	if id == jobselect.ID || id == policymix.ID || id == queuerank.ID {
+		return sched.Ongoing
+	}
+	return sched.Drained
 }
 
 // usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something.
