@@ -56,6 +56,9 @@ const (
 	Streamed
 )
 
+// Continues reports whether arrivals go on after the counted jobs, as in version 2.
+func (c Config) Continues() bool { return c.Mode != Drained }
+
 // DefaultConfig returns the settings under which results are compared.
 func DefaultConfig() Config {
 	return Config{Gamma: 1, Tau: time.Hour, Window: 256, Warm: 256, Load: 1.1,

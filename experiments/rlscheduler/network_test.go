@@ -96,7 +96,7 @@ func TestANetworkPlaysAsInQueueRank(t *testing.T) {
 		if mode == "yes" {
 			c.Backfill = "easy"
 		}
-		e, err := program.New(queuerank.ID, program.FromOlder(c), cluster.Spec{Pool: procs}, windowsOf{simulated(jobs)},
+		e, err := program.New(queuerank.V1, program.FromOlder(c), cluster.Spec{Pool: procs}, windowsOf{simulated(jobs)},
 			training, traces.Training)
 		if err != nil {
 			t.Fatal(err)

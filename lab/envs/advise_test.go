@@ -268,7 +268,7 @@ func TestAdviceIsRefusedInOneSentence(t *testing.T) {
 	refused(job, ask("sjf@slots"), wire.NeedsReset, "the episode has ended")
 	refused(makeEnvs(t, registry(t, nil), jobselect.V1, smallKwargs(), 1).Envs[0].(advised), ask("sjf@slots"),
 		wire.Unsupported, "not enabled on this server")
-	for _, id := range []string{queuerank.ID, dagplace.ID, workerplace.ID} {
+	for _, id := range []string{queuerank.V1, dagplace.ID, workerplace.ID} {
 		e := makeEnvs(t, r, id, smallArgs(Find(id)), 1).Envs[0].(advised)
 		refused(e, ask("rollout:sjf@slots"), wire.Unsupported, "does not act through the actions of "+id)
 	}

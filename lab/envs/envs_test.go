@@ -72,7 +72,7 @@ func TestEveryRegisteredEnvironmentKeepsTheContract(t *testing.T) {
 		switch id {
 		case jobselect.V1:
 			kwargs, options = smallKwargs(), append(options, envtest.Cap(200), envtest.NoAllocs())
-		case delayoffer.ID: // its snapshots are played again from the beginning
+		case delayoffer.V1: // its snapshots are played again from the beginning
 			kwargs = wire.Map{{Key: "window", Value: int64(32)}}
 		}
 		t.Run(id, func(t *testing.T) {

@@ -125,10 +125,10 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 		},
 		jobselect.ID: {{nil, 4}, {kw("window", 800), 1}, {kw("preset", "quickstart"), 2}, {kw("estimates", "exact"), 2}},
 		policymix.ID: {{nil, 4}, {kw("window", 800), 1}, {kw("estimates", "exact"), 2}},
-		delayoffer.ID: {{nil, 4}, {kw("window", 8), 32}, {kw("window", 1000), 1}, {kw("cluster", "dally:10x40"), 1},
+		delayoffer.V1: {{nil, 4}, {kw("window", 8), 32}, {kw("window", 1000), 1}, {kw("cluster", "dally:10x40"), 1},
 			{kw("relative", true), 2}, {kw("auto", true, "history", 50), 2}, {kw("forecast", "on"), 2},
 			{kw("estimates", "history"), 2}},
-		gpupick.ID: {
+		gpupick.V1: {
 			{nil, 8}, {kw("window", 800), 1}, {kw("cluster", large), 2}, {kw("cluster", "2000x1"), 1},
 			{kw("cluster", "20x80"), 2}, {kw("idle", true), 8},
 			{kw("estimates", "history"), 8}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window",
@@ -140,7 +140,7 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 			{kw("estimates", "history"), 2}, {kw("estimates", "history", "window", 800), 1}, {kw("forecast", "on", "window",
 				800), 1},
 		},
-		queuerank.ID: {
+		queuerank.V1: {
 			{nil, 4}, {kw("window", 8), 32}, {kw("window", 800), 1}, {kw("cluster", "pool:100000"), 4},
 			{kw("cluster", large), 1}, {kw("visible", 4096), 2}, {kw("filter", true), 2},
 			{kw("reward", "dense"), 2}, {kw("estimates", "noisy:0.5"), 2},
