@@ -184,11 +184,11 @@ func (w *Scenario) TestSHA(cfg *config.Config) (string, error) {
 		return "", errors.New("arena: a problem has no test part")
 	}
 	n := cfg.Eval.Episodes
-	if w.About.Simulated() {
+	if w.About.Simulated() && !cfg.Streamed() {
 		var err error
 		if n, err = w.count(traces.Test, cfg.Eval.Windows); err != nil {
 			return "", err
 		}
 	}
-	return w.sha(&cfg.Eval, traces.Test, n)
+	return w.sha(cfg, traces.Test, n)
 }
