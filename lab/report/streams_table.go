@@ -150,12 +150,15 @@ func verdictText(v statistic.Verdict) string {
 }
 
 // above is what stands above the table: what is known, and the load.
-func (r *StreamReport) above() string {
+func (r *StreamReport) above() string { return EstimatesHeader(r.Estimates) + r.load() }
+
+// load is the line of the load.
+func (r *StreamReport) load() string {
 	asked := "as recorded"
 	if r.Load.Asked > 0 {
 		asked = fmt.Sprintf("%.3g", r.Load.Asked)
 	}
-	return EstimatesHeader(r.Estimates) + fmt.Sprintf("load: %s; the counted jobs offer %.2f\n", asked, r.Load.Offered)
+	return fmt.Sprintf("load: %s; the counted jobs offer %.2f\n", asked, r.Load.Offered)
 }
 
 // below is what stands below the table.
@@ -276,21 +279,44 @@ func (r *StreamReport) warnings() string {
 			late = append(late, fmt.Sprintf("%s (%.0f %%)", r.Shown(p.Name), 100*p.Metrics.After))
 		}
 	}
-	if r.Load.Offered > 1 {
-		add("The counted jobs ask for more GPU time than there is: no policy can keep up, and waits are as long as the streams.")
+	if s := r.Load.warning(); s != "" {
+		add("%s", s)
 	}
 	if len(slow) > 0 {
-		add("Not a mean: the backlog of %s grows as long as jobs arrive, so these waits grow with the length of the streams.",
-			strings.Join(slow, ", "))
+		add("%s", noMean(slow))
 	}
 	if len(late) > 0 && r.Streams.Blocks == nil {
 		add("Counted jobs that ended after the last arrival, on an emptier cluster: %s.", strings.Join(late, ", "))
 	}
 	if s := r.Streams.Settling; s != nil && !s.Settled {
-		add("The queue of fifo+skip has not settled after half of %s jobs: at this load it may never.",
-			workload.Thousands(s.PilotJobs))
+		add("%s", unsettled(workload.Thousands(s.PilotJobs)))
 	}
 	return b.String()
+}
+
+// warning is that of counted jobs that ask for more GPU time than there is, "" if they do not. Those of short streams
+// may do so by chance.
+func (l *LoadInfo) warning() string {
+	switch {
+	case l.Asked > 1 || l.Asked == 0 && l.Offered > 1:
+		return "The jobs ask for more GPU time than there is: no policy can keep up, and waits grow with the length of the " +
+			"streams."
+	case l.Offered > 1:
+		return fmt.Sprintf("The counted jobs happen to offer %.2f, where the whole workload offers %.3g: waits are those of a "+
+			"crowded time, and longer streams come closer to the workload's.", l.Offered, l.Asked)
+	}
+	return ""
+}
+
+// noMean is the warning of policies that do not keep up.
+func noMean(names []string) string {
+	return "Not a mean: the backlog of " + strings.Join(names, ", ") +
+		" grows as long as jobs arrive, so these waits grow with the length of the streams."
+}
+
+// unsettled is the warning of a queue that MSER-5 finds unsettled in so many jobs.
+func unsettled(jobs string) string {
+	return "The queue of fifo+skip has not settled after half of " + jobs + " jobs: at this load it may never."
 }
 
 // row is what the table says of what p knows.

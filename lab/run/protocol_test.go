@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +17,8 @@ import (
 	"clustergym/bridge/server"
 	"clustergym/bridge/wire"
 	"clustergym/env"
+	"clustergym/internal/rng"
+	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/lab/report"
@@ -226,12 +230,107 @@ func logOf(t *testing.T, n int) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("submit_time,duration,num_gpu,user\n")
+	r := rand.New(rng.Source(1, "test log"))
+	at := 0.0
 	for i := range n {
-		fmt.Fprintf(&b, "%d,%d,%d,u%d\n", 400*i, 300+i*977%9000, 1<<(i*7%4), i%5)
+		at += 900 * r.ExpFloat64()
+		fmt.Fprintf(&b, "%.0f,%.0f,%d,u%d\n", at, 60+3000*r.ExpFloat64(), 1<<r.IntN(4), i%5)
 	}
 	name := filepath.Join(t.TempDir(), "jobs.csv")
 	if err := os.WriteFile(name, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return name
+}
+
+// On each rung policies play the same draws: one that asks for no run times loses nothing, and one that does is judged
+// against itself, with the correction for the number of policies. Workers give the same document.
+func TestRungsOnStreams(t *testing.T) {
+	t.Chdir(t.TempDir())
+	cfg := streamRun()
+	cfg.Eval.Policies = []string{"fifo+skip", "sjf+skip", "hold"}
+	rungs, err := arena.ParseRungs([]string{"none", "history", "exact"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := rungs.Base(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ladder := func(opt arena.EvalOptions) (*report.StreamLadder, string) {
+		c, err := arena.CompareRungs(t.Context(), base, rungs, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.(*report.StreamLadder), string(b)
+	}
+	l, want := ladder(arena.EvalOptions{Workers: 2})
+	if len(l.Policies) != 3 || l.Policies[0].Name != "fifo+skip" || l.Metric != "jct_s" {
+		t.Fatalf("%+v", l)
+	}
+	for i, c := range l.Policies[0].Rungs {
+		if *c.Mean != *l.Policies[0].Rungs[0].Mean || i < 2 && c.Loss.Difference != 0 {
+			t.Errorf("fifo+skip loses on rung %d: %+v", i, c)
+		}
+	}
+	for _, p := range l.Policies[1:] {
+		if p.Rungs[0].Mean != nil || p.Rungs[0].Absent == "" || p.Rungs[0].Loss != nil || p.Rungs[2].Loss != nil {
+			t.Errorf("%s: %+v", p.Name, p)
+		}
+		d := p.Rungs[1].Loss
+		if d == nil || d.Units != 12 || !d.CI95.Known() || d.PHolm < d.P ||
+			float64(d.Difference) != 100*(float64(*p.Rungs[1].Mean)/float64(*p.Rungs[2].Mean)-1) &&
+				math.Abs(float64(d.Difference)-100*(float64(*p.Rungs[1].Mean)/float64(*p.Rungs[2].Mean)-1)) > 1e-9 {
+			t.Errorf("%s on history: %+v", p.Name, d)
+		}
+	}
+	var table bytes.Buffer
+	if err := l.WriteTable(&table); err != nil || !strings.Contains(table.String(), "lost on history") ||
+		!strings.Contains(table.String(), "The streams are the same on every rung.") ||
+		!strings.Contains(table.String(), "–: ranks by run times, and there are none: sjf+skip, hold.") {
+		t.Errorf("%v\n%s", err, table.String())
+	}
+	c, err := report.Read([]byte(want))
+	if read, ok := c.(*report.StreamLadder); err != nil || !ok || len(read.Rungs) != 3 ||
+		fmt.Sprint(read.Policies[0].Rungs[0].Loss) != fmt.Sprint(l.Policies[0].Rungs[0].Loss) {
+		t.Errorf("read again: %v, %T", err, c)
+	}
+	open, check := hired(t, 2, 0)
+	_, got := ladder(arena.EvalOptions{Queue: open})
+	check()
+	if got != want {
+		t.Errorf("workers give another document:\n%.900s\nwant\n%.900s", got, want)
+	}
+}
+
+// Scores are one value for each draw, or one for each block of a recorded stream, whose mean is the mean over jobs.
+func TestScoresOfStreams(t *testing.T) {
+	cfg := streamRun()
+	r, _ := compared(t, cfg, arena.EvalOptions{})
+	all, err := arena.Scores(t.Context(), cfg, arena.EvalOptions{Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range all {
+		if fmt.Sprint(s.Values[0]) != fmt.Sprint(r.Policies[i].Metrics.JCT.Per) {
+			t.Errorf("%s: %v, want %v", s.Name, s.Values[0], r.Policies[i].Metrics.JCT.Per)
+		}
+	}
+	cfg.Trace.File = logOf(t, 6000)
+	r, _ = compared(t, cfg, arena.EvalOptions{})
+	if all, err = arena.Scores(t.Context(), cfg, arena.EvalOptions{Workers: 2}); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range all {
+		mean := statistic.Mean(s.Values[0])
+		if n := len(s.Values[0]); n != r.Streams.Units || n < 2 ||
+			math.Abs(mean/float64(r.Policies[i].Metrics.JCT.Mean)-1) > 1e-9 {
+			t.Errorf("%s: %d values with mean %v, want %d with %v", s.Name, n, mean, r.Streams.Units,
+				r.Policies[i].Metrics.JCT.Mean)
+		}
+	}
 }
