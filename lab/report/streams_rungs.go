@@ -149,9 +149,9 @@ func (l *StreamLadder) Sheets() []texttable.Sheet {
 			case c.Loss == nil:
 				row = append(row, "–", "")
 			case p.Nothing:
-				row = append(row, replicatedText(c.Loss), "")
+				row = append(row, ReplicatedText(c.Loss), "")
 			default:
-				row = append(row, replicatedText(c.Loss), verdictText(c.Loss.Verdict))
+				row = append(row, ReplicatedText(c.Loss), verdictText(c.Loss.Verdict))
 			}
 		}
 		rows = append(rows, row)

@@ -130,11 +130,11 @@ func (r *StreamReport) difference(name string) []string {
 	if p == nil {
 		return []string{"", ""}
 	}
-	return []string{replicatedText(p), verdictText(p.Verdict)}
+	return []string{ReplicatedText(p), verdictText(p.Verdict)}
 }
 
-// replicatedText returns a difference with its interval.
-func replicatedText(p *statistic.Replicated) string {
+// ReplicatedText returns a difference with its interval, if it has one, as tables show it: -3.1 % [-5.0, -1.2].
+func ReplicatedText(p *statistic.Replicated) string {
 	if !p.CI95.Known() {
 		return fmt.Sprintf("%+.1f %%", p.Difference)
 	}
@@ -190,6 +190,12 @@ func (r *StreamReport) below() string {
 	b.WriteString(Below(r.Estimates, r.knowledge()))
 	return b.String()
 }
+
+// Units returns the number of independent units in words, as 16 draws.
+func (r *StreamReport) Units() string { return r.units(r.Streams.Units) }
+
+// TooFew reports whether there are fewer units than intervals and verdicts need.
+func (r *StreamReport) TooFew() bool { return r.Streams.Units < statistic.MinUnits }
 
 // units returns a number of units in words.
 func (r *StreamReport) units(n int) string {
@@ -255,7 +261,7 @@ func (r *StreamReport) verdict(ref string, agent bool) string {
 	default:
 		fmt.Fprintf(&b, "%s and %s cannot be told apart", r.Shown(first), r.Shown(second))
 	}
-	fmt.Fprintf(&b, ": %s %s.", r.Counts().Title, replicatedText(p))
+	fmt.Fprintf(&b, ": %s %s.", r.Counts().Title, ReplicatedText(p))
 	if p.UnitsFor > 0 {
 		fmt.Fprintf(&b, " To show a difference of 3 %% between these two, about %s are needed.", r.units(p.UnitsFor))
 	}
