@@ -13,6 +13,7 @@ import (
 const (
 	Test       = "test draws"
 	Validation = "validation draws"
+	Spare      = "spare draws" // of players that have none left to play
 	pilots     = "pilot draws"
 )
 
@@ -76,6 +77,14 @@ func (s *Streams) Counted() int {
 	return s.cfg.Jobs
 }
 
+// Most returns how many jobs a stream has at most, with those before and after the ones that count.
+func (s *Streams) Most() int {
+	if s.Log() {
+		return len(s.log.Jobs)
+	}
+	return mostOf(s.cfg.Warm, s.cfg.Jobs)
+}
+
 // At returns stream i.
 func (s *Streams) At(ctx context.Context, i int) (traces.Window, error) {
 	if i < 0 || i >= s.Count() {
@@ -131,10 +140,7 @@ func (d *draws) at(ctx context.Context, cfg *Config, i int) (traces.Window, erro
 // make makes the draw of a seed. As many jobs come after the counted ones as come before their end: most jobs that
 // count have then ended before the last arrives (Measure.After).
 func (d *draws) make(ctx context.Context, warm, counted int, seed uint64) (traces.Window, error) {
-	most := 2 * (warm + counted)
-	if warm == 0 {
-		most = counted + counted/4 // a pilot
-	}
+	most := mostOf(warm, counted)
 	for n := int(float64(most)/max(d.kept, 1e-3)*1.01) + 64; ; n *= 2 {
 		jobs, err := d.generate(ctx, seed, n)
 		if err != nil {
@@ -149,6 +155,14 @@ func (d *draws) make(ctx context.Context, warm, counted int, seed uint64) (trace
 				len(jobs), n)
 		}
 	}
+}
+
+// mostOf returns how many jobs a draw has.
+func mostOf(warm, counted int) int {
+	if warm == 0 {
+		return counted + counted/4 // a pilot
+	}
+	return 2 * (warm + counted)
 }
 
 // pilotDraws is how many pilot draws there are.
