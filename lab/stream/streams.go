@@ -13,6 +13,7 @@ import (
 const (
 	Test       = "test draws"
 	Validation = "validation draws"
+	Tuning     = "tuning draws" // on which gymctl tune searches
 	pilots     = "pilot draws"
 )
 
@@ -37,13 +38,21 @@ func Generated(cfg Config, generate Generator, kept float64, seed uint64, name s
 // lastPart is the part of a recorded stream, one in so many jobs, that arrives after those that count.
 const lastPart = 20
 
-// Recorded returns the one stream of a recorded workload: part, warmed up by the part before it. The last jobs of the
-// part do not count: the log ends while they wait.
+// firstPart is the part of the training part, one in so many jobs, by which it is warmed up.
+const firstPart = 10
+
+// Recorded returns the one stream of a recorded workload: part, warmed up by the part before it, or the training part,
+// warmed up by its own first jobs. The last jobs of the part do not count: the log ends while they wait.
 func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 	lo, hi := part.Bounds(len(w.All()))
-	warm, _ := (part - 1).Bounds(len(w.All()))
+	warm := 0
+	if part == traces.Training {
+		lo = hi / firstPart
+	} else {
+		warm, _ = (part - 1).Bounds(len(w.All()))
+	}
 	last := max(1, (hi-lo)/lastPart)
-	if part == traces.Training || hi-lo-last < 1 {
+	if hi-lo-last < 1 {
 		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream", part, hi-lo)
 	}
 	return &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last, First: lo}}, nil
