@@ -73,7 +73,8 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 }
 
 // RecordedOf returns the futures of the training part of e's workload, at e's load, with forecasts where jobs have
-// some. It may be shared by environments over the same workload.
+// some: stretched by the factor of the workload if e is a cluster in operation, else each by its own. It may be shared by
+// environments over the same workload.
 func RecordedOf(e *sched.Env) (*Recorded, error) {
 	cfg, parts := e.Config(), e.Parts()
 	return RecordedIn(parts.Windows, cfg)
@@ -94,7 +95,15 @@ func RecordedIn(w sched.Windows, cfg sched.Config) (*Recorded, error) {
 			return nil, err
 		}
 	}
-	return NewRecorded(t.Jobs(traces.Training), cfg.Window, cfg.Load, maker), nil
+	jobs := t.Jobs(traces.Training)
+	if cfg.Mode == sched.Drained || cfg.Load == 0 {
+		return NewRecorded(jobs, cfg.Window, cfg.Load, maker), nil
+	}
+	o, ok := w.(sched.Offering)
+	if !ok || !(o.Offered() > 0) {
+		return nil, fmt.Errorf("rollout: the load that windows of type %T offer is not known", w)
+	}
+	return NewSteady(jobs, cfg.Window, o.Offered()/cfg.Load, maker), nil
 }
 
 // Tally returns what the actor has decided so far.
