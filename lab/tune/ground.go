@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -175,50 +176,54 @@ func (s *streams) draw(_ *rand.Rand, generation int) {
 }
 
 // costs plays half of the draws with all policies and the other half with the better half of them, from which the
-// distribution moves to the best quarter. The sum over draws is the cost: those with long queues count most, as they do
-// in the mean over jobs.
-func (s *streams) costs(ctx context.Context, _ schedulers.Config, plays []schedulers.Config) ([]float64, error) {
+// distribution moves to the best quarter. The JCT of a draw is divided by that of the reference: the queues of draws
+// differ by a factor of ten, and the longest would decide all.
+func (s *streams) costs(ctx context.Context, ref schedulers.Config, plays []schedulers.Config) ([]float64, error) {
 	n := s.t.opt.draws()
 	first := n
 	if !s.trials.Log() {
 		first = (n + 1) / 2
 	}
-	cost := make([]float64, len(plays))
-	played, err := s.play(ctx, plays, s.from, s.from+first)
-	if err != nil {
-		return nil, err
+	cost, order := make([]float64, len(plays)), make([]int, len(plays))
+	for i := range order {
+		order[i] = i
 	}
-	order := make([]int, len(plays))
-	for i := range plays {
-		order[i], cost[i] = i, s.trials.Mean(played[i])*float64(first)
+	if err := s.add(ctx, ref, plays, order, s.from, s.from+first, cost); err != nil || first == n {
+		return cost, err
 	}
-	if first == n {
-		return cost, nil
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case cost[a] < cost[b]:
-			return -1
-		case cost[a] > cost[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(cost[a], cost[b]) })
 	left := order[:(len(plays)+1)/2]
 	for _, i := range order[len(left):] {
 		cost[i] = math.Inf(1)
 	}
-	rest := make([]schedulers.Config, len(left))
-	for k, i := range left {
-		rest[k] = plays[i]
+	return cost, s.add(ctx, ref, plays, left, s.from+first, s.from+n, cost)
+}
+
+// add adds what some of the policies cost on draws.
+func (s *streams) add(ctx context.Context, ref schedulers.Config, plays []schedulers.Config, some []int, from, until int,
+	cost []float64) error {
+	all := []schedulers.Config{ref}
+	for _, i := range some {
+		all = append(all, plays[i])
 	}
-	if played, err = s.play(ctx, rest, s.from+first, s.from+n); err != nil {
-		return nil, err
+	played, err := s.play(ctx, all, from, until)
+	if err != nil {
+		return err
 	}
-	for k, i := range left {
-		cost[i] += s.trials.Mean(played[k]) * float64(n-first)
+	if s.trials.Log() {
+		for k, i := range some {
+			cost[i] = s.trials.Mean(played[k+1])
+		}
+		return nil
 	}
-	return cost, nil
+	for k, i := range some {
+		for d, x := range played[k+1] {
+			if played[0][d] > 0 { // jobs without work finish at once, under any weights
+				cost[i] += x / played[0][d]
+			}
+		}
+	}
+	return nil
 }
 
 func (s *streams) rate(ctx context.Context, play schedulers.Config) (float64, error) {
