@@ -144,8 +144,12 @@ type streams struct {
 	from   int     // the first draw of the generation
 }
 
-// choosing is how many times as many draws choose among generations as compare the weights of one.
-const choosing = 2
+// More draws are played where weights are hardest to tell apart: choosing times as many choose among generations as
+// compare the weights of one, and the check plays checking times eval.streams.draws.
+const (
+	choosing = 4
+	checking = 4
+)
 
 // mostGenerations bounds the number of draws of a search.
 const mostGenerations = 100_000
@@ -257,7 +261,8 @@ func (t *tuner) count(of *arena.Trials, policies, n int) {
 // check plays validation draws, or the validation part, with the weights that were found, those at the beginning, and
 // the rules.
 func (t *tuner) check(ctx context.Context, names []string, p *point, start []float64, r *Report) error {
-	trials, err := t.scenario.Trials(ctx, t.cfg, traces.Validation, t.cfg.Eval.Streams.Filled().Draws)
+	n := checking * t.cfg.Eval.Streams.Filled().Draws
+	trials, err := t.scenario.Trials(ctx, t.cfg, traces.Validation, n)
 	if err != nil {
 		return err
 	}
@@ -269,7 +274,6 @@ func (t *tuner) check(ctx context.Context, names []string, p *point, start []flo
 		}
 		plays = append(plays, rival.Sched)
 	}
-	n := t.cfg.Eval.Streams.Filled().Draws
 	t.count(trials, len(plays), n)
 	played, err := trials.Play(ctx, t.opt.Workers, plays, 0, n)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestStreamsFindTheSameWeights(t *testing.T) {
 		t.Errorf("3 workers find %+v and 1 finds %+v", got, want)
 	}
 	c := about.Check
-	if c == nil || c.Units != 10 || about.Windows != 0 || about.Log || about.Jobs <= 0 || about.Generations != 4 {
+	if c == nil || c.Units != 40 || about.Windows != 0 || about.Log || about.Jobs <= 0 || about.Generations != 4 {
 		t.Fatalf("%+v", about)
 	}
 	if d := 100 * (about.Best/about.Start - 1); math.Abs(d-float64(c.Difference)) > 1e-9 {
@@ -80,9 +80,9 @@ func TestStreamsLeaveABadBeginning(t *testing.T) {
 	if about.Check.Verdict != statistic.Ahead || h.Base >= 0.5 {
 		t.Errorf("%+v: %+v", h, about.Check)
 	}
-	few := streamed(t, "eval.streams.draws=4")
+	few := streamed(t, "eval.streams.draws=2")
 	if _, about := search(t, few, tune.Options{Settings: smallDraws(1), Workers: 2}); about.Check.Verdict != statistic.TooFew {
-		t.Errorf("4 draws: %+v", about.Check)
+		t.Errorf("8 draws: %+v", about.Check)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestAnInterruptedSearchOnStreamsGoesOn(t *testing.T) {
 		t.Errorf("%+v, %+v after an interruption, want %+v, %+v", got, again, want, about)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, tune.HoldFile))
-	if err != nil || !strings.Contains(string(b), "# Mean JCT on 10 validation units against "+about.Check.B) {
+	if err != nil || !strings.Contains(string(b), "# Mean JCT on 40 validation units against "+about.Check.B) {
 		t.Errorf("hold.yaml is %s: %v", b, err)
 	}
 	other := smallDraws(4)

@@ -101,7 +101,7 @@ func TestTuneOnStreamsIsChecked(t *testing.T) {
 	few := strings.Fields("tune -c quickstart --set trace.synth.jobs=8000 --set env.warm=64 --set eval.streams.jobs=60 " +
 		"--set eval.streams.warm=40 --population 4 --draws 2 --every 1 --generations 2 --dir w")
 	out := clitest.Must(t, append(few, "--set", "eval.streams.draws=10")...)
-	for _, want := range []string{"10 validation draws, on which nothing was chosen", "the result against it [95 %]",
+	for _, want := range []string{"40 validation draws, on which nothing was chosen", "the result against it [95 %]",
 		"hold, at the beginning ", "weights: w/hold.yaml", "on test streams: gymctl eval --config quickstart --set ",
 		"--policies sjf+skip,area+skip,hold --hold w/hold.yaml\n"} {
 		if !strings.Contains(out, want) {
@@ -112,7 +112,7 @@ func TestTuneOnStreamsIsChecked(t *testing.T) {
 		t.Errorf("printed %q, without what the check shows", out)
 	}
 	few[len(few)-1] = "v"
-	if doc := clitest.Must(t, append(few, "--set", "eval.streams.draws=4", "--json")...); !strings.Contains(doc, `"check":{"a":"hold"`) ||
+	if doc := clitest.Must(t, append(few, "--set", "eval.streams.draws=2", "--json")...); !strings.Contains(doc, `"check":{"a":"hold"`) ||
 		!strings.Contains(doc, `"verdict":"too few units"`) || strings.Contains(doc, "validation_windows") {
 		t.Errorf("the document is %s", doc)
 	}
