@@ -12,6 +12,7 @@ import (
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -41,6 +42,9 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 	name := policyname.AtSlots(base).Looking(policyname.Rollout)
 	h := schedulers.Passing(base)
 	h.Placement, h.Estimates, h.Hold = parts.Placement, cfg.Estimates, setup.Hold
+	if cfg.ID != "" && base == "hold" && h.Hold.IsZero() {
+		h.Hold = tuned.SteadyHold(cfg.Estimates)
+	}
 	if !cfg.Estimates.Known() {
 		return nil, fmt.Errorf("%s: %s: %w", parts.ID, name, ErrBlind)
 	}
