@@ -13,7 +13,8 @@ import (
 const (
 	Test       = "test draws"
 	Validation = "validation draws"
-	Spare      = "spare draws" // of players that have none left to play
+	Tuning     = "tuning draws" // on which gymctl tune searches
+	Spare      = "spare draws"  // of players that have none left to play
 	pilots     = "pilot draws"
 )
 
@@ -38,13 +39,19 @@ func Generated(cfg Config, generate Generator, kept float64, seed uint64, name s
 // lastPart is the part of a recorded stream, one in so many jobs, that arrives after those that count.
 const lastPart = 20
 
-// Recorded returns the one stream of a recorded workload: part, warmed up by as many jobs before it. The last jobs of the
-// part do not count: the log ends while they wait.
+// firstPart is the part of the training part, one in so many jobs, by which it is warmed up.
+const firstPart = 10
+
+// Recorded returns the one stream of a recorded workload: part, warmed up by as many jobs before it, or the training
+// part, warmed up by its own first jobs. The last jobs of the part do not count: the log ends while they wait.
 func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 	lo, hi := part.Bounds(len(w.All()))
-	warm := max(0, lo-(hi-lo)) // as many jobs as the part has, where there are
+	warm := max(0, lo-(hi-lo))
+	if part == traces.Training {
+		lo, warm = hi/firstPart, 0
+	}
 	last := max(1, (hi-lo)/lastPart)
-	if part == traces.Training || hi-lo-last < 1 {
+	if hi-lo-last < 1 {
 		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream", part, hi-lo)
 	}
 	return &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last, First: lo}}, nil
