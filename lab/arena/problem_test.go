@@ -61,8 +61,8 @@ func TestEpisodesOfTrainingValidationAndTestAreApart(t *testing.T) {
 			seen[s] = what
 		}
 	}
-	add("validation", rng.At(1, rng.Hash(streams[traces.Validation])))
-	add("test", rng.At(1, rng.Hash(streams[traces.Test])))
+	add("validation", rng.At(1, rng.Hash(seedStreams[traces.Validation])))
+	add("test", rng.At(1, rng.Hash(seedStreams[traces.Test])))
 	train := rng.Source(1, "train/envs").Uint64()
 	for row := range uint64(4) {
 		add("training", rng.At(train, row))
