@@ -2,6 +2,7 @@ package arena
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -88,6 +89,9 @@ func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.
 		of.predicts = predictors.Fresh{Model: w.Model}
 		c := cfg.Eval.Streams.Filled()
 		warm, err := w.settle(ctx, c, cfg.Eval.Seed, of)
+		if errors.Is(err, stream.ErrAtOnce) {
+			return nil, fault.Mistakef("trace.synth.profile %s: %w", cfg.Trace.Synth.Profile, stream.ErrAtOnce)
+		}
 		if err != nil {
 			return nil, err
 		}
