@@ -112,9 +112,9 @@ func covers(t *testing.T, s sampled, names string, times, long int, seed uint64)
 func TestAPolicyIsSeldomAheadOfItself(t *testing.T) {
 	const rivals = 9
 	seed := testseed.Or(1)
-	times := either(40, 400)
+	times := either(40, 200)
 	t.Logf("seed %d, %d evaluations", seed, times)
-	for _, s := range []sampled{{"poisson-hyper", .9, either(150, 1000), "exact"}, {"dally-multi", .9, 1000, "exact"}} {
+	for _, s := range []sampled{{"poisson-hyper", .9, either(150, 500), "exact"}, {"dally-multi", .9, 500, "exact"}} {
 		if s.profile != "poisson-hyper" && !full() {
 			continue
 		}
