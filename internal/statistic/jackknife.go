@@ -121,10 +121,10 @@ func (e estimate) widened(u float64) float64 {
 // Student's t.
 //
 // It goes further on the side to which the sample is skewed, where the rare units lie that a small sample lacks: by
-// γ·(1 + 2z²)/(6√n), the first-order term in the distribution of Student's t of a skewed sample (Johnson 1978, "Modified
-// t tests and confidence intervals for asymmetrical populations", JASA 73(363); Hall 1992, "On the removal of skewness by
-// transformation", JRSS B 54(1)). On the other side, which the same term would shorten, it stays: the skewness of some
-// ten units is too uncertain to rely on a shorter interval.
+// γ·(1 + 2z²)/(6√n), the first-order term in the distribution of Student's t of a skewed sample (Johnson 1978,
+// "Modified t tests and confidence intervals for asymmetrical populations", JASA 73(363); Hall 1992, "On the removal of
+// skewness by transformation", JRSS B 54(1)). On the other side, which the same term would shorten, it stays: the
+// skewness of some ten units is too uncertain to rely on a shorter interval.
 func (e estimate) reach(u float64, up bool) float64 {
 	skew, n := e.skew, float64(e.units)
 	if !up {

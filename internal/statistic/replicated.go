@@ -54,10 +54,10 @@ const shownPercent = 3
 // The lowest numbers are those of correlation 0.95, where one policy is mostly a power of the other and the rare units
 // that decide the ratio may be missing. At 16 units the least and the mean coverage over these cases, and those
 // with a and b exchanged, are: this one 92.8 and 94.5; without what it adds on one side (estimate.reach) 90.6 and 93.5;
-// Student's t of the linearised differences 83.5 and 90.1, of the logarithm 85.5 and 90.5; jackknife t 84.4 and 91.7, of
-// the logarithm 87.1 and 91.9; Fieller's interval 80.9 and 92.0; symmetric bootstrap t of the jackknifed logarithm 89.1
-// and 93.8 (2,000 evaluations, 300 resamples); percentile and BCa bootstrap 87.5 and 87.0 on the mean (500 evaluations,
-// 400 resamples).
+// Student's t of the linearised differences 83.5 and 90.1, of the logarithm 85.5 and 90.5; jackknife t 84.4 and 91.7,
+// of the logarithm 87.1 and 91.9; Fieller's interval 80.9 and 92.0; symmetric bootstrap t of the jackknifed logarithm
+// 89.1 and 93.8 (2,000 evaluations, 300 resamples); percentile and BCa bootstrap 87.5 and 87.0 on the mean (500
+// evaluations, 400 resamples).
 //
 // If nine rivals are equal to a policy, it is put ahead of or behind any of them, after JudgeAll, in 3.6 to 6.2 % of
 // evaluations with 10 units, 3.3 to 5.1 % with 16 and 3.1 to 4.5 % with 32 (6,000 evaluations each, CV 0.6 to 1.2): the

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"clustergym/internal/raced"
 	"clustergym/internal/statistic"
 	"clustergym/lab/config"
 	"clustergym/lab/report"
@@ -24,6 +25,15 @@ func either(quick, all int) int {
 		return all
 	}
 	return quick
+}
+
+// unraced leaves a proof out under the race detector, which makes it ten times slower: other tests play evaluations
+// there.
+func unraced(t *testing.T) {
+	t.Helper()
+	if raced.On {
+		t.Skip("long, and its goroutines are those of every evaluation; make unit runs this test")
+	}
 }
 
 // proving returns the default configuration of evaluations with settings, separated by spaces, and policies.

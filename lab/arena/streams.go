@@ -253,8 +253,8 @@ type streamResult struct {
 
 // summedUp sums up what was measured of a stream.
 func summedUp(m *stream.Measure, win *sched.Window) *streamResult {
-	out := &streamResult{Bins: make([]binned, m.Bins), System: slices.Clone(m.System()), Span: m.Span().Hours(), Use: m.Use(), After: m.After(),
-		Unfinished: m.Unfinished()}
+	out := &streamResult{Bins: make([]binned, m.Bins), System: slices.Clone(m.System()), Span: m.Span().Hours(),
+		Use: m.Use(), After: m.After(), Unfinished: m.Unfinished()}
 	jcts := make([]float64, 0, m.Counted)
 	hours := 0.0
 	for k := range m.Jobs() {

@@ -14,9 +14,9 @@ import (
 // and the mean run time of their jobs at work 1: on one GPU, rate × work is the offered load.
 const PoissonGap = time.Hour
 
-// The run times of poisson-hyper: exponential with mean PoissonGap/(2·HyperShare) in HyperShare of the jobs and with
-// mean PoissonGap/(2·(1−HyperShare)) in the others, so that both kinds make half of the work. HyperShare is
-// (1 + √(3/5))/2, by which the squared coefficient of variation is 4.
+// HyperShare is the share of the short jobs in poisson-hyper: their run times are exponential with mean
+// PoissonGap/(2·HyperShare), those of the others with mean PoissonGap/(2·(1−HyperShare)), so that both kinds make half of
+// the work. It is (1 + √(3/5))/2, by which the squared coefficient of variation of all is 4.
 const HyperShare = 0.8872983346207417
 
 // poissons are the profiles of queueing theory, whose mean waits are known: jobs of one GPU, a Poisson process of
