@@ -2,6 +2,7 @@ package arena
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -128,9 +129,14 @@ func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.
 		c := cfg.Eval.Streams.Filled()
 		if part == traces.Validation { // many times in a training, to choose between checkpoints only
 			c.Draws, c.Jobs, c.Warm = cfg.Eval.Validation, max(10, c.Jobs/2), max(1, c.Warm/2)
-		} else if s.settle, err = w.settle(ctx, c, cfg.Eval.Seed, of); err != nil {
-			return nil, err
 		} else {
+			s.settle, err = w.settle(ctx, c, cfg.Eval.Seed, of)
+			switch {
+			case errors.Is(err, stream.ErrAtOnce):
+				return nil, fault.Mistakef("trace.synth.profile %s: %w", cfg.Trace.Synth.Profile, stream.ErrAtOnce)
+			case err != nil:
+				return nil, err
+			}
 			c.Warm = s.settle.Warm
 		}
 		s.Streams = stream.Generated(c, w.Draw, w.Kept(), cfg.Eval.Seed, name)
@@ -299,8 +305,8 @@ type streamResult struct {
 
 // summedUp sums up what was measured of a stream.
 func summedUp(m *stream.Measure, win *sched.Window) *streamResult {
-	out := &streamResult{Bins: make([]binned, m.Bins), System: slices.Clone(m.System()), Span: m.Span().Hours(), Use: m.Use(), After: m.After(),
-		Unfinished: m.Unfinished()}
+	out := &streamResult{Bins: make([]binned, m.Bins), System: slices.Clone(m.System()), Span: m.Span().Hours(),
+		Use: m.Use(), After: m.After(), Unfinished: m.Unfinished()}
 	jcts := make([]float64, 0, m.Counted)
 	hours := 0.0
 	for k := range m.Jobs() {

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -36,6 +37,15 @@ func Generated(cfg Config, generate Generator, kept float64, seed uint64, name s
 	return &Streams{cfg: cfg, draws: &draws{generate: generate, kept: kept, seed: rng.At(seed, rng.Hash(name))}}
 }
 
+// ErrAtOnce says that a workload has no streams: over no time there is no load, and nothing keeps up with it.
+var ErrAtOnce = errors.New("its jobs all arrive at once: there is no load, hence no stream; want eval.protocol windows")
+
+// atOnce reports whether the counted jobs of w and the first one after them arrive at once.
+func atOnce(w *traces.Window) bool {
+	last := min(w.Warm+w.Counted, len(w.Jobs)-1)
+	return w.Jobs[last].Submit <= w.Jobs[w.Warm].Submit
+}
+
 // lastPart is the part of a recorded stream, one in so many jobs, that arrives after those that count.
 const lastPart = 20
 
@@ -54,7 +64,11 @@ func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 	if hi-lo-last < 1 {
 		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream", part, hi-lo)
 	}
-	return &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last, First: lo}}, nil
+	s := &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last, First: lo}}
+	if atOnce(&s.log) {
+		return nil, ErrAtOnce
+	}
+	return s, nil
 }
 
 // Log reports whether there is one recorded stream, which is cut into blocks; else the streams are independent draws.
@@ -155,7 +169,11 @@ func (d *draws) make(ctx context.Context, warm, counted int, seed uint64) (trace
 		}
 		if len(jobs) > warm+counted {
 			jobs = jobs[:min(len(jobs), most)]
-			return traces.Window{Jobs: jobs, Warm: warm, Counted: counted, First: warm}, nil
+			w := traces.Window{Jobs: jobs, Warm: warm, Counted: counted, First: warm}
+			if atOnce(&w) {
+				return traces.Window{}, ErrAtOnce
+			}
+			return w, nil
 		}
 		if n > 4*mostJobs {
 			return traces.Window{}, fmt.Errorf("the environment takes %d of %d jobs that were generated: too few for a draw",
