@@ -11,8 +11,8 @@ import (
 	"clustergym/env"
 )
 
-// ongoing are the parts that pages of version 2 share: environments whose episodes are stretches of time of a cluster in
-// operation.
+// ongoing are the parts that pages of version 2 share: environments whose episodes are stretches of time of a cluster
+// in operation.
 //
 //go:embed ongoing.md
 var ongoing string
