@@ -8,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"clustergym/internal/fault"
 	"clustergym/internal/jsonl"
 	"clustergym/internal/ordinary"
-	"clustergym/internal/statistic"
 	"clustergym/lab/config"
 	"clustergym/lab/envs"
 	"clustergym/lab/report"
@@ -414,12 +414,16 @@ func (r *runData) follow(n int) *jsonl.Tail {
 	return r.tail.After(n)
 }
 
-// testResult is what eval/test.json says: the comparison on test windows at the end of a training.
+// testResult is what eval/test.json says: the comparison on test windows or streams at the end of a training.
 type testResult struct {
-	Metric   string             `json:"metric"`
-	Windows  int                `json:"windows"`
-	Policies []testPolicy       `json:"policies"`
-	Paired   []statistic.Paired `json:"paired"`
+	Metric   string       `json:"metric"`
+	Title    string       `json:"title"` // of the metric
+	Seconds  bool         `json:"seconds"`
+	Higher   bool         `json:"higher,omitempty"` // values are better
+	Windows  int          `json:"windows"`
+	Streams  string       `json:"streams,omitempty"` // what was played in place of windows, in words
+	Policies []testPolicy `json:"policies"`
+	Paired   any          `json:"paired"` // []statistic.Paired, or []statistic.Replicated of streams
 }
 
 type testPolicy struct {
@@ -427,7 +431,7 @@ type testPolicy struct {
 	Kind string   `json:"kind"`
 	Mean *float64 `json:"mean"`
 	IQM  *float64 `json:"iqm"`
-	Low  *float64 `json:"low"` // ends of the interval of the IQM
+	Low  *float64 `json:"low"` // ends of the interval of the IQM, or of the mean over streams
 	High *float64 `json:"high"`
 }
 
@@ -438,16 +442,39 @@ func readTest(dir string) *testResult {
 		return nil
 	}
 	c, err := report.Read(b)
-	r, ok := c.(*report.Report)
-	if err != nil || !ok || len(r.Policies) == 0 || len(r.Windows) == 0 {
+	if err != nil {
 		return nil
 	}
-	out := &testResult{Metric: "jct_s", Windows: len(r.Windows), Paired: r.Paired}
+	if r, ok := c.(*report.StreamReport); ok && len(r.Policies) > 0 {
+		return streamResult(r)
+	}
+	r, ok := c.(*report.Report)
+	if !ok || len(r.Policies) == 0 || len(r.Windows) == 0 {
+		return nil
+	}
+	out := &testResult{Metric: "jct_s", Title: "mean JCT", Seconds: true, Windows: len(r.Windows), Paired: r.Paired}
 	for _, p := range r.Policies {
 		t := testPolicy{Name: p.Name, Kind: p.Kind}
 		if p.Metrics != nil {
 			s := &p.Metrics.JCT
 			t.Mean, t.IQM, t.Low, t.High = &s.Mean, &s.IQM, &s.CI95[0], &s.CI95[1]
+		}
+		out.Policies = append(out.Policies, t)
+	}
+	return out
+}
+
+// streamResult is readTest of a comparison on streams.
+func streamResult(r *report.StreamReport) *testResult {
+	m := r.Counts()
+	out := &testResult{Metric: m.Key, Title: m.Title, Seconds: strings.HasSuffix(m.Key, "_s"), Higher: m.Higher,
+		Streams: r.Units(), Paired: r.Paired}
+	for i := range r.Policies {
+		p := &r.Policies[i]
+		t := testPolicy{Name: p.Name, Kind: p.Kind}
+		if p.Metrics != nil {
+			s := r.Statistic(p)
+			t.Mean, t.Low, t.High = report.Number(float64(s.Mean)), report.Number(s.CI95[0]), report.Number(s.CI95[1])
 		}
 		out.Policies = append(out.Policies, t)
 	}

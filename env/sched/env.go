@@ -406,7 +406,7 @@ func (e *Env) prepare(ep env.Episode, part traces.Part, draw uint64) error {
 		}
 		e.win.End = e.win.Traced[w.Warm+w.Counted].Submit
 	case Streamed:
-		e.win.First, e.win.Jobs = 0, len(w.Jobs)
+		e.win.First, e.win.Jobs = 0, e.cfg.Window
 	}
 	e.win.Begin = e.win.Traced[e.win.First].Submit
 	e.est.Seed = ep.Seed

@@ -113,8 +113,8 @@ func (e *Env) Paint(dst *image.RGBA) error {
 		k, running := v.Cluster(), pictureOf(v).running
 		b := paint.Board{
 			Title: e.spec.ID, More: e.shell.Moment(v.Now() - e.win.Begin), Cluster: clusterOf(v, running, s.Picked),
-			Second: fmt.Sprintf("%d of %d jobs finished, %d running, %d waiting, %d to come",
-				e.done, e.win.Jobs, len(v.Running()), s.Waiting, e.win.Jobs-max(0, v.Arrived()-e.win.First)),
+			Second: fmt.Sprintf("%s jobs finished, %d running, %d waiting%s", e.finished(), len(v.Running()), s.Waiting,
+				e.toCome()),
 			Held: heldGPUs(k), Down: k.DownGPUs(), Runs: len(v.Running()),
 		}
 		if t, ok := e.parts.Actions.(Teller); ok {

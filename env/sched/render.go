@@ -86,30 +86,54 @@ func (p *picture) printf(format string, args ...any) { fmt.Fprintf(&p.b, format,
 // head writes the episode, the clock, and how many jobs and GPUs are in which state.
 func (p *picture) head(e *Env) {
 	v := p.v
-	p.printf("%s  %s, jobs %d to %d, seed %d, step %d", e.spec.ID, e.shell.Episode().Split, e.win.At,
-		e.win.At+e.win.Jobs-1, e.seed, e.shell.Steps())
+	streamed := e.win.Mode == Streamed // which jobs count, and how many come, is not shown
+	p.printf("%s  %s, ", e.spec.ID, e.shell.Episode().Split)
+	if streamed {
+		p.printf("stream, step %d", e.shell.Steps())
+	} else {
+		p.printf("jobs %d to %d, seed %d, step %d", e.win.At, e.win.At+e.win.Jobs-1, e.seed, e.shell.Steps())
+	}
 	if kind := e.shell.Kind(); kind.Last() {
 		p.printf(", %s", strings.ToLower(kind.String()))
 	}
-	p.printf("\n%s since the window's first job; last arrival %s ago, last finish %s ago\n",
-		paint.Span(v.Now()-e.win.Begin), paint.Span(v.Now()-p.s.LastArrival), paint.Span(v.Now()-p.s.LastFinish))
+	of := "window"
+	if streamed {
+		of = "stream"
+	}
+	p.printf("\n%s since the %s's first job; last arrival %s ago, last finish %s ago\n",
+		paint.Span(v.Now()-e.win.Begin), of, paint.Span(v.Now()-p.s.LastArrival), paint.Span(v.Now()-p.s.LastFinish))
 	before := 0
 	for _, j := range p.running {
 		if !p.s.Known[j].Counted {
 			before++
 		}
 	}
-	arrived := max(0, v.Arrived()-e.win.First)
-	p.printf("jobs  %d of %d finished, %d running", e.done, e.win.Jobs, len(p.running))
+	p.printf("jobs  %s finished, %d running", e.finished(), len(p.running))
 	if before > 0 {
 		p.printf(" (%d from before the window)", before)
 	}
-	p.printf(", %d waiting for %.4g GPUs, %d to come\n", p.s.Waiting, p.s.WaitingGPUs, e.win.Jobs-arrived)
+	p.printf(", %d waiting for %.4g GPUs%s\n", p.s.Waiting, p.s.WaitingGPUs, e.toCome())
 	p.printf("GPUs  %.4g of %d held", heldGPUs(p.c), p.c.GPUs())
 	if d := p.c.DownGPUs(); d > 0 {
 		p.printf(", %d down", d)
 	}
 	p.b.WriteByte('\n')
+}
+
+// finished returns how many of the agent's jobs have finished, of how many: a policy on a stream does not see that.
+func (e *Env) finished() string {
+	if e.win.Mode == Streamed {
+		return fmt.Sprint(e.done)
+	}
+	return fmt.Sprintf("%d of %d", e.done, e.win.Jobs)
+}
+
+// toCome returns how many jobs are to come, "" on a stream.
+func (e *Env) toCome() string {
+	if e.win.Mode == Streamed {
+		return ""
+	}
+	return fmt.Sprintf(", %d to come", e.win.Jobs-max(0, e.state.View.Arrived()-e.win.First))
 }
 
 // cluster draws which job holds which GPUs.

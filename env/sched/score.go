@@ -169,4 +169,7 @@ func (x *timed) Infos(dst []float64, kind env.Kind) {
 		dst[InfoMakespan-1] = (e.last - e.win.Begin).Seconds()
 	}
 	dst[InfoUnfinished-1] = float64(e.win.Jobs - e.done)
+	if e.win.Mode == Streamed {
+		dst[InfoUnfinished-1] = float64(e.state.View.Arrived() - e.state.View.Ended())
+	}
 }

@@ -76,7 +76,8 @@ type Window struct {
 	// First is the position of the first counted job, and 0 in Streamed episodes. In Drained episodes the jobs before it
 	// are occupants; in Ongoing ones those that are still in the system are the agent's too.
 	First int
-	// Jobs is the number of jobs over which means are taken: those counted, and in Streamed episodes all.
+	// Jobs is the number of jobs over which rewards are means: those counted, and in Streamed episodes the window setting,
+	// so that rewards have the scale of training and do not tell the policy how long the stream is.
 	Jobs   int
 	Begin  time.Duration // submit of the job at First; in Ongoing episodes, of the first counted job
 	End    time.Duration // when an Ongoing episode is truncated; else 0

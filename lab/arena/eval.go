@@ -121,17 +121,21 @@ func (w *Scenario) evaluateStreams(ctx context.Context, cfg *config.Config,
 	return out, nil
 }
 
-// Scored is what one policy reaches on the test windows or episodes of a configuration.
+// Scored is what one policy reaches on the test windows, streams or episodes of a configuration.
 type Scored struct {
 	Name, Kind string
 	Trained    sim.Estimates // the estimates with which a checkpoint was trained
 	Nothing    bool          // it does not ask for run times
 	Knows      bool          // it knows the windows beforehand, or what no agent sees
-	Values     [][]float64   // of the environment's metric, [play][window]: one play, or eval.seeds of a policy that draws
+	Values     [][]float64   // of the environment's metric, [play][unit]: one play, or eval.seeds of a policy that draws
 }
 
-// Scores plays the checkpoints and external policies of opt and the policies of cfg on the test windows or episodes of
-// cfg, as Compare does, and returns the metric of each game in place of statistics. A policy without a value is a
+// Scores plays the checkpoints and external policies of opt and the policies of cfg on the test windows, streams or
+// episodes of cfg, as Compare does, and returns the metric of each game in place of statistics: units are windows,
+// episodes or draws of the generator. Units of the one stream of a recorded workload are blocks of it, as long as those
+// of Compare or longer: the sum over the jobs of a block, over the mean number of jobs of a block, so that the mean over
+// blocks is that over jobs. A single value would hide that the stream has parts, and callers need units that are hardly
+// dependent, to pair policies and to see how sure a mean is. A policy without a value is a
 // *fault.Mistake: it is external and did not finish, or the metric does not apply to it.
 func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, error) {
 	err := ready(&cfg)
@@ -162,12 +166,12 @@ func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, 
 			return nil, fault.Mistakef("policy %s %s", p.name, p.missing)
 		}
 		s := Scored{Name: p.name, Kind: p.kind, Trained: p.trained, Nothing: p.nothing, Knows: p.knows,
-			Values: sample(played[i], scoreOf)}
+			Values: r.values(played[i])}
 		for _, row := range s.Values {
 			for k, v := range row {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
-					return nil, fault.Mistakef("%s: %s has no %s on window %d: the metric does not apply to it", cfg.Env.ID, s.Name,
-						opt.Scenario.About.Metric.Key, k)
+					return nil, fault.Mistakef("%s: %s has no %s on %s %d: the metric does not apply to it", cfg.Env.ID, s.Name,
+						opt.Scenario.About.Metric.Key, r.unit(), k)
 				}
 			}
 		}
@@ -184,11 +188,11 @@ func (w *Scenario) TestSHA(cfg *config.Config) (string, error) {
 		return "", errors.New("arena: a problem has no test part")
 	}
 	n := cfg.Eval.Episodes
-	if w.About.Simulated() {
+	if w.About.Simulated() && !cfg.Streamed() {
 		var err error
 		if n, err = w.count(traces.Test, cfg.Eval.Windows); err != nil {
 			return "", err
 		}
 	}
-	return w.sha(&cfg.Eval, traces.Test, n)
+	return w.sha(cfg, traces.Test, n)
 }

@@ -23,14 +23,17 @@ import (
 	"clustergym/lab/config"
 	"clustergym/lab/envs"
 	"clustergym/lab/report"
+	"clustergym/lab/stream"
 	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
 
-// EvalEnv is the id of the environment through which policies in other programs play the windows of an evaluation.
+// EvalEnv is the id of the environment through which policies in other programs play the windows or streams of an
+// evaluation.
 const EvalEnv = "eval"
 
-// External describes policies in other programs that play the windows of an evaluation over the bridge.
+// External describes policies in other programs that play the windows of an evaluation over the bridge. Where it plays
+// streams, each takes the place of a window; a program sees neither which jobs count nor how many come.
 type External struct {
 	Names   []string      // what they call themselves: the argument policy of env "eval"
 	Timeout time.Duration // the evaluation stops waiting when none of them has finished a window for this long
@@ -73,18 +76,11 @@ type externals struct {
 
 // externalPolicy holds the results of one policy.
 type externalPolicy struct {
-	players []int  // by window: how many players play it now
-	begun   []bool // by window: a step was taken
-	done    []*externalWindow
+	players []int     // by window: how many players play it now
+	begun   []bool    // by window: a step was taken
+	done    []*result // by window, without infos
 	left    int
 	broken  string // with External.Once, why the policy has no result; "" = it can have one
-}
-
-// externalWindow is one window that a policy has played: the summary of its jobs and the info of its last time step,
-// nil if the window was played to its end without the policy.
-type externalWindow struct {
-	summary metrics.Summary
-	info    []float64
 }
 
 var _ server.Factory = (*externals)(nil)
@@ -94,7 +90,7 @@ func newExternals(r *runner, opt *External) (*externals, error) {
 		progress: make(chan struct{}, 1)}
 	for _, name := range opt.Names {
 		x.policies[name] = &externalPolicy{players: make([]int, r.episodes), begun: make([]bool, r.episodes),
-			done: make([]*externalWindow, r.episodes), left: r.episodes}
+			done: make([]*result, r.episodes), left: r.episodes}
 	}
 	e, err := r.open()
 	if err != nil {
@@ -105,18 +101,24 @@ func newExternals(r *runner, opt *External) (*externals, error) {
 		Kwargs: []envs.Kwarg{{Name: "policy", Type: "string", Default: "", Want: "one of " + strings.Join(opt.Names, ", "),
 			Doc: "the policy that plays"}},
 	}
-	x.listed.SHA, err = r.scenario.sha(&r.cfg.Eval, r.part, r.episodes)
+	x.listed.SHA, err = r.scenario.sha(r.cfg, r.part, r.episodes)
 	return x, errors.Join(err, e.Close())
 }
 
 // sha returns a hash of everything that decides the first n episodes of an evaluation on a part.
-func (w *Scenario) sha(cfg *config.Eval, part traces.Part, n int) (string, error) {
+func (w *Scenario) sha(cfg *config.Config, part traces.Part, n int) (string, error) {
 	args := w.About.Args()
 	args.Settings, args.Split = w.judged(), envs.SplitNames[part]
 	text, err := configs.Encode(struct {
 		Seed    uint64 `yaml:"seed"`
 		Windows int    `yaml:"windows"`
-	}{cfg.Seed, n})
+	}{cfg.Eval.Seed, n})
+	if cfg.Streamed() {
+		text, err = configs.Encode(struct {
+			Seed    uint64        `yaml:"seed"`
+			Streams stream.Config `yaml:"streams"`
+		}{cfg.Eval.Seed, cfg.Eval.Streams.Filled()})
+	}
 	if err != nil {
 		return "", err
 	}
@@ -133,7 +135,7 @@ func (x *externals) List() []server.Listing { return []server.Listing{x.listed} 
 // Make implements server.Factory.
 func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int) (*server.Made, error) {
 	if id != EvalEnv {
-		return nil, &wire.Error{Code: wire.UnknownEnv, Msg: "an evaluation serves its windows only",
+		return nil, &wire.Error{Code: wire.UnknownEnv, Msg: "an evaluation serves its " + x.r.unit() + "s only",
 			Got: fmt.Sprintf("%.60q", id), Want: EvalEnv}
 	}
 	for _, p := range kwargs {
@@ -161,15 +163,17 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 		return nil, wire.Errorf(wire.BadKwargs, "policy %s %s", name, broken)
 	}
 	if left == 0 {
-		return nil, wire.Errorf(wire.BadKwargs, "policy %s has played all its windows", name)
+		return nil, wire.Errorf(wire.BadKwargs, "policy %s has played all its %ss", name, x.r.unit())
 	}
 	account := x.budget.Account()
-	scenario := x.r.scenario
-	if err := envs.ReserveEnvs(account, EvalEnv, n,
-		scenario.About.Memory(scenario.judged(), scenario.Workload.Extent())); err != nil {
+	if err := envs.ReserveEnvs(account, EvalEnv, n, x.r.memory()); err != nil {
 		return nil, err
 	}
-	m := &server.Made{SHA: x.listed.SHA, Meta: map[string]any{"policy": name, "windows": left}}
+	meta := map[string]any{"policy": name, "windows": left}
+	if x.r.streams != nil {
+		meta["streams"] = left
+	}
+	m := &server.Made{SHA: x.listed.SHA, Meta: meta}
 	defer func() {
 		if m.Account == nil {
 			account.Release()
@@ -179,15 +183,29 @@ func (x *externals) Make(ctx context.Context, id string, kwargs wire.Map, n int)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e, err := scenario.NewEnv(x.r.part, 1)
+		e, err := x.newEnv(p)
 		if err != nil {
 			return nil, err
 		}
-		m.Envs = append(m.Envs,
-			&evalEnv{x: x, policy: p, inner: envs.NewServedEnv(scenario.About, scenario.judged(), e), window: -1})
+		m.Envs = append(m.Envs, e)
 	}
 	m.Account = account
 	return m, nil
+}
+
+// newEnv opens an environment for a player of p.
+func (x *externals) newEnv(p *externalPolicy) (*evalEnv, error) {
+	inner, err := x.r.open()
+	if err != nil {
+		return nil, err
+	}
+	on := inner.(sched.Arena)
+	e := &evalEnv{x: x, policy: p, inner: envs.NewServedEnv(x.r.scenario.About, x.r.settings(), on), window: -1}
+	if x.r.streams != nil {
+		e.stream = x.r.measure(on)
+		e.inner.Also(e.stream)
+	}
+	return e, nil
 }
 
 // spare is no window of the evaluation: a player has none left to play, and what it plays instead does not count.
@@ -228,7 +246,8 @@ func (x *externals) giveUp(p *externalPolicy, window int) {
 	defer x.mu.Unlock()
 	p.players[window]--
 	if x.opt.Once && p.begun[window] && p.done[window] == nil && p.broken == "" && !x.over {
-		p.broken = fmt.Sprintf("left window %d before its end, and each window is played once", window)
+		unit := x.r.unit()
+		p.broken = fmt.Sprintf("left %s %d before its end, and each %s is played once", unit, window, unit)
 		x.open--
 		x.moved()
 	}
@@ -254,15 +273,15 @@ func (x *externals) moved() {
 	}
 }
 
-// finish records a window, and keeps a copy of info. If several players play one window, the first result counts.
-func (x *externals) finish(p *externalPolicy, window int, s metrics.Summary, info []float64) {
+// finish records the result of a window. If several players play one window, the first result counts.
+func (x *externals) finish(p *externalPolicy, window int, got *result) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p.players[window]--
 	if p.done[window] != nil {
 		return
 	}
-	p.done[window] = &externalWindow{s, slices.Clone(info)}
+	p.done[window] = got
 	if p.left--; p.left == 0 && p.broken == "" {
 		x.open--
 	}
@@ -358,14 +377,15 @@ func (x *externals) report(played [][][]result) {
 		}
 		p := x.policies[of.name]
 		if of.missing = p.broken; p.broken == "" && p.left > 0 {
-			of.missing = fmt.Sprintf("finished %d of %s", len(p.done)-p.left, plain.Count(len(p.done), "window", "windows"))
+			unit := x.r.unit()
+			of.missing = fmt.Sprintf("finished %d of %s", len(p.done)-p.left, plain.Count(len(p.done), unit, unit+"s"))
 		}
 		if of.missing != "" {
 			continue
 		}
 		row := make([]result, len(p.done))
-		for w, s := range p.done {
-			row[w].Summary, row[w].score = s.summary, x.r.scenario.About.Metric.Of(&s.summary, s.info)
+		for w, got := range p.done {
+			row[w] = *got
 		}
 		played[i] = [][]result{row}
 	}
@@ -377,8 +397,9 @@ type evalEnv struct {
 	x      *externals
 	policy *externalPolicy
 	inner  *envs.ServedEnv
-	window int  // the window being played, -1 = none
-	taken  bool // a step of it was taken
+	stream *watching // what is measured of streams, nil = windows are played
+	window int       // the window being played, -1 = none
+	taken  bool      // a step of it was taken
 }
 
 var (
@@ -417,8 +438,17 @@ func (e *evalEnv) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) e
 			e.x.giveUp(e.policy, window)
 			return err
 		}
-		e.x.finish(e.policy, window, e.inner.Metrics(), nil) // the window was played to its end without the policy
+		e.x.finish(e.policy, window, e.result(nil)) // the window was played to its end without the policy
 	}
+}
+
+// result is what was measured of the window or stream that has ended, with the info of its last time step.
+func (e *evalEnv) result(info []float64) *result {
+	if e.stream != nil {
+		return e.x.r.streamed(e.stream)
+	}
+	s := e.inner.Metrics()
+	return &result{Summary: s, outcome: outcome{score: e.x.r.scenario.About.Metric.Of(&s, info)}}
 }
 
 // leave returns the current window unfinished.
@@ -441,7 +471,7 @@ func (e *evalEnv) Step(ctx context.Context, a env.Action, ts *env.TimeStep) erro
 		return err
 	}
 	if ts.Kind.Last() && e.window >= 0 {
-		e.x.finish(e.policy, e.window, e.inner.Metrics(), ts.Info)
+		e.x.finish(e.policy, e.window, e.result(ts.Info))
 		e.window = -1
 	}
 	return nil

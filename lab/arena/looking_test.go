@@ -15,7 +15,7 @@ func TestPoliciesThatLookAheadAreCompared(t *testing.T) {
 	cfg := config.Default()
 	for _, set := range []string{
 		"trace.synth.jobs=3600", "env.window=64", "env.warm=64", "env.estimates=exact", "eval.windows=2", "env.load=4",
-		"eval.whole=false", "eval.rollout.budget=48", "eval.rollout.ahead=12",
+		"eval.whole=false", "eval.protocol=windows", "eval.rollout.budget=48", "eval.rollout.ahead=12",
 		"eval.policies=[fifo+skip, rollout:fifo+skip, rollout:sjf@slots]",
 	} {
 		if err := cfg.Set(set); err != nil {
@@ -57,10 +57,11 @@ func TestPoliciesThatLookAheadAreCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := CompareRungs(t.Context(), on, rungs, EvalOptions{Workers: 2})
+	c, err := CompareRungs(t.Context(), on, rungs, EvalOptions{Workers: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
+	l := c.(*report.Ladder)
 	if n, m := len(l.Rungs[0].Policies), len(l.Rungs[1].Policies); n != 1 || m != 3 {
 		t.Errorf("%d policies without run times and %d with, want 1 and 3", n, m)
 	}

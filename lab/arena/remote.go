@@ -25,6 +25,7 @@ import (
 	"clustergym/lab/brought"
 	"clustergym/lab/config"
 	"clustergym/lab/rundir"
+	"clustergym/lab/stream"
 	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
@@ -58,6 +59,7 @@ type playedGame struct {
 type playedResult struct {
 	Summary metrics.Summary
 	Score   float64
+	Stream  *streamResult // nil = a window was played
 }
 
 // remote plays the games of one runner on this machine and on others.
@@ -282,7 +284,7 @@ func (x *remote) do(ctx context.Context, r *runner, games []game, ended func(g g
 	if i := games[0].episode; i == wholePart {
 		name += " whole"
 	} else {
-		name += " window " + strconv.Itoa(i)
+		name += " " + r.unit() + " " + strconv.Itoa(i)
 	}
 	t, err := workqueue.NewTask(GamesKind, name, in, x.needs)
 	if err != nil {
@@ -332,7 +334,7 @@ func (r *runner) encoded(ctx context.Context, games []game, ended func(n int)) (
 		if err != nil {
 			return nil, err
 		}
-		played[i] = playedResult{got.Summary, got.score}
+		played[i] = playedResult{got.Summary, got.score, got.stream}
 		ended(i + 1)
 	}
 	var b bytes.Buffer
@@ -351,7 +353,7 @@ func decodeResults(b []byte, n int) ([]result, error) {
 	}
 	list := make([]result, n)
 	for i, p := range played {
-		list[i] = result{Summary: p.Summary, outcome: outcome{score: p.Score}}
+		list[i] = result{Summary: p.Summary, outcome: outcome{score: p.Score}, stream: p.Stream}
 	}
 	return list, nil
 }
@@ -462,7 +464,12 @@ func know(ctx context.Context, j *workqueue.Job, in *gamesTask) (*runner, error)
 		}
 		opt.Checkpoints = append(opt.Checkpoints, dir)
 	}
-	r, err := w.runner(&on, traces.Test, in.Windows, 1)
+	var r *runner
+	if on.Streamed() {
+		r, err = w.streaming(ctx, &on, traces.Test, stream.Test, 1)
+	} else {
+		r, err = w.runner(&on, traces.Test, in.Windows, 1)
+	}
 	if err != nil {
 		return nil, err
 	}

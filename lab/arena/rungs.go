@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/env/sched"
 	"clustergym/internal/fault"
+	"clustergym/internal/statistic"
 	"clustergym/lab/config"
 	"clustergym/lab/report"
 	"clustergym/simulator/sim"
@@ -70,9 +72,10 @@ func (r Rungs) Base(cfg config.Config) (config.Config, error) {
 	return on, nil
 }
 
-// CompareRungs plays checkpoints and the policies of cfg on the same test windows with each of rungs. cfg is what
-// Rungs.Base returns. Policies that rank by run times are absent where there are none.
-func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalOptions) (_ *report.Ladder, err error) {
+// CompareRungs plays checkpoints and the policies of cfg on the same test windows or streams with each of rungs: the
+// result is a *report.Ladder or a *report.StreamLadder. cfg is what Rungs.Base returns. Policies that rank by run times
+// are absent where there are none.
+func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalOptions) (_ Comparison, err error) {
 	if err := ready(&cfg); err != nil {
 		return nil, err
 	}
@@ -87,10 +90,61 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 			return nil, err
 		}
 	}
-	// Every fault is found before the first game.
-	var runners []*runner
+	runners, err := rungs.runners(ctx, scenario, &cfg, &opt)
+	if err != nil {
+		return nil, err
+	}
+	done, err := share(ctx, &cfg, &opt, runners...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = done(err) }()
 	games := 0
-	for _, e := range rungs {
+	for _, r := range runners {
+		games += r.counts()
+	}
+	tick := counted(games, opt.Game)
+	played := make([][][][]result, len(runners))
+	for i, r := range runners {
+		r.tick = tick
+		if played[i], _, err = r.results(ctx); err != nil {
+			return nil, fmt.Errorf("estimates %s: %w", r.scenario.About.Cut(r.scenario.Settings).Estimates, err)
+		}
+	}
+	// The order is that of the configuration, on whichever rung.
+	baselines, err := scenario.baselines(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, p := range slices.Concat(runners[0].policies[:len(opt.Checkpoints)+len(opt.Models)], baselines) {
+		names = append(names, p.name)
+	}
+	var left *sched.LeftOut
+	if l := scenario.Taken.Left; l.Jobs() > 0 {
+		left = &l
+	}
+	if cfg.Streamed() {
+		l := rungs.streams(runners, played, names)
+		l.LeftOut = left
+		return l, nil
+	}
+	l := &report.Ladder{Against: rungs.Against(), LeftOut: left}
+	for i, r := range runners {
+		on, err := r.report(played[i])
+		if err != nil {
+			return nil, err
+		}
+		l.Rungs = append(l.Rungs, on)
+	}
+	l.Fill(cfg.Eval.Seed, names)
+	return l, nil
+}
+
+// runners returns what plays on each rung. Every fault is found before the first game.
+func (r Rungs) runners(ctx context.Context, scenario *Scenario, cfg *config.Config,
+	opt *EvalOptions) (runners []*runner, err error) {
+	for _, e := range r {
 		on, err := cfg.OnRung(e)
 		if err != nil {
 			return nil, err
@@ -110,46 +164,29 @@ func CompareRungs(ctx context.Context, cfg config.Config, rungs Rungs, opt EvalO
 					"%s %s: all of %s rank by run times, and there are none; name another policy too, such as fifo+skip, or leave "+
 						"%s out", fault.Key("rungs"), e, strings.Join(cfg.Eval.Policies, ", "), e)
 		}
-		r, err := w.testing(ctx, &on, &opt)
+		run, err := w.testing(ctx, &on, opt)
 		if err != nil {
 			return nil, err
 		}
-		runners = append(runners, r)
-		games += r.counts()
+		runners = append(runners, run)
 	}
-	done, err := share(ctx, &cfg, &opt, runners...)
-	if err != nil {
-		return nil, err
+	return runners, nil
+}
+
+// streams compares what was played on streams, the same on every rung.
+func (r Rungs) streams(runners []*runner, played [][][][]result, names []string) *report.StreamLadder {
+	l := &report.StreamLadder{Against: r.Against()}
+	for i, on := range runners {
+		l.Rungs = append(l.Rungs, on.streamReport(played[i]))
 	}
-	defer func() { err = done(err) }()
-	tick := counted(games, opt.Game)
-	l := &report.Ladder{Against: rungs.Against()}
-	for _, r := range runners {
-		r.tick = tick
-		played, _, err := r.results(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("estimates %s: %w", r.scenario.About.Cut(r.scenario.Settings).Estimates, err)
-		}
-		on, err := r.report(played)
-		if err != nil {
-			return nil, err
-		}
-		l.Rungs = append(l.Rungs, on)
+	against := slices.Index(r, l.Against)
+	of := func(rung int, name string) [][]result {
+		return played[rung][slices.IndexFunc(runners[rung].policies, func(p policy) bool { return p.name == name })]
 	}
-	// The order is that of the configuration, on whichever rung.
-	baselines, err := scenario.baselines(&cfg)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, p := range slices.Concat(runners[0].policies[:len(opt.Checkpoints)+len(opt.Models)], baselines) {
-		names = append(names, p.name)
-	}
-	l.Fill(cfg.Eval.Seed, names)
-	if left := scenario.Taken.Left; left.Jobs() > 0 {
-		l.LeftOut = &left
-	}
-	return l, nil
+	l.Fill(names, func(rung int, name string) statistic.Replicated {
+		return runners[against].compared(name, name, of(rung, name), of(against, name))
+	})
+	return l
 }
 
 // atRung names the estimates in a fault of the configuration with them, unless it is of estimates itself.

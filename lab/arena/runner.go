@@ -12,7 +12,6 @@ import (
 	"clustergym/internal/rng"
 	"clustergym/internal/statistic"
 	"clustergym/lab/config"
-	"clustergym/lab/stream"
 	"clustergym/simulator/metrics"
 	"clustergym/traces"
 )
@@ -115,10 +114,7 @@ func (r *runner) worker() (*worker, error) {
 	s := &worker{env: e, players: make([]player, len(r.policies))}
 	switch {
 	case r.streams != nil:
-		s.stream = &watching{Measure: new(stream.Measure), arena: e.(sched.Arena)}
-		if b := r.streams.blocks; b != nil {
-			s.stream.bins = b.Bins
-		}
+		s.stream = r.measure(e.(sched.Arena))
 	case r.windows:
 		s.seen.Keep = func(pos int) bool { return pos >= e.(sched.Arena).First() }
 	}
@@ -243,14 +239,7 @@ func (r *runner) play(ctx context.Context, g game) (got result, err error) {
 		}
 		got, err = r.playAt(ctx, s, g)
 		if err != nil {
-			what := "episode"
-			switch {
-			case r.streams != nil:
-				what = "stream"
-			case r.windows:
-				what = "window"
-			}
-			return fmt.Errorf("%s on %s %d: %w", p.name, what, g.episode, err)
+			return fmt.Errorf("%s on %s %d: %w", p.name, r.unit(), g.episode, err)
 		}
 		return nil
 	})
@@ -265,7 +254,7 @@ func (r *runner) playAt(ctx context.Context, s *worker, g game) (got result, err
 	case r.streams != nil:
 		s.stream.Reset()
 		if got.outcome, err = play(ctx, ep, seed, s.stream); err == nil {
-			got.stream = summedUp(s.stream.Measure, s.env.(interface{ Window() *sched.Window }).Window())
+			got.stream = r.streamed(s.stream).stream
 			got.score = got.stream.mean(summed(metric.Key))
 		}
 	case r.windows:
@@ -285,6 +274,17 @@ func (r *runner) playAt(ctx context.Context, s *worker, g game) (got result, err
 	}
 	got.info = nil // the player's
 	return got, err
+}
+
+// unit is what an episode is called.
+func (r *runner) unit() string {
+	switch {
+	case r.streams != nil:
+		return "stream"
+	case r.windows:
+		return "window"
+	}
+	return "episode"
 }
 
 // each returns a value of every result.

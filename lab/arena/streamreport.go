@@ -72,16 +72,42 @@ func (r *runner) streamReport(played [][][]result) *report.StreamReport {
 
 // pair compares two policies by the environment's metric.
 func (r *runner) pair(a, b int, played [][][]result) statistic.Replicated {
+	return r.compared(r.policies[a].name, r.policies[b].name, played[a], played[b])
+}
+
+// compared compares the results of two policies by the environment's metric.
+func (r *runner) compared(nameA, nameB string, a, b [][]result) statistic.Replicated {
 	metric := r.scenario.About.Metric
-	nameA, nameB := r.policies[a].name, r.policies[b].name
 	of := summed(metric.Key)
 	if bl := r.streams.blocks; bl != nil {
-		return statistic.CompareBlocks(r.cfg.Eval.Seed, nameA, nameB, metric.Key, perBin(played[a], of),
-			perBin(played[b], of), bl.Length, metric.Higher)
+		return statistic.CompareBlocks(r.cfg.Eval.Seed, nameA, nameB, metric.Key, perBin(a, of), perBin(b, of), bl.Length,
+			metric.Higher)
 	}
 	per := func(x *streamResult) float64 { return x.mean(of) }
-	return statistic.CompareReplications(nameA, nameB, metric.Key, perStream(played[a], per), perStream(played[b], per),
-		metric.Higher)
+	return statistic.CompareReplications(nameA, nameB, metric.Key, perStream(a, per), perStream(b, per), metric.Higher)
+}
+
+// values returns the metric of every unit in each play of a policy: see Scores.
+func (r *runner) values(played [][]result) [][]float64 {
+	if r.streams == nil || r.streams.blocks == nil {
+		return sample(played, scoreOf)
+	}
+	of := summed(r.scenario.About.Metric.Key)
+	out := make([][]float64, len(played))
+	for k := range played {
+		bins := played[k][0].stream.Bins
+		blocks, jobs := max(1, len(bins)/r.streams.blocks.Length), 0
+		sums := make([]float64, blocks)
+		for i := range bins {
+			sums[i*blocks/len(bins)] += of(&bins[i])
+			jobs += bins[i].Jobs
+		}
+		for i := range sums {
+			sums[i] /= float64(jobs) / float64(blocks)
+		}
+		out[k] = sums
+	}
+	return out
 }
 
 // perStream returns a value of every stream, the mean over the plays of a policy that draws.

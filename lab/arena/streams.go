@@ -2,6 +2,7 @@ package arena
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -30,11 +31,17 @@ type streamed struct {
 		Predictor(est sim.Estimates) (predict.Maker, error)
 	}
 	of      *stream.Streams
+	part    traces.Part // of the streams; others have spare ones
+	spare   *stream.Streams
 	offered float64
 }
 
-// At implements sched.Windows.
-func (s *streamed) At(_ traces.Part, _ uint64, i int) (traces.Window, error) {
+// At implements sched.Windows. In another part than that of the streams there is one that does not count, for players
+// that have played all of them.
+func (s *streamed) At(part traces.Part, _ uint64, i int) (traces.Window, error) {
+	if part != s.part && s.spare != nil {
+		return s.spare.At(context.Background(), 0)
+	}
 	return s.of.At(context.Background(), i)
 }
 
@@ -66,10 +73,42 @@ func (w *Scenario) streaming(ctx context.Context, cfg *config.Config, part trace
 	r.streams, r.episodes = s, s.Count()
 	first := rng.At(cfg.Eval.Seed, rng.Hash("eval streams"))
 	r.episode = func(i int) env.Episode { return env.Episode{Seed: env.EpisodeSeed(first, i), Window: i} }
-	settings := w.About.Streamed(w.judged())
-	r.open = func() (env.Env, error) { return w.open(settings, s.source, part) }
+	r.open = func() (env.Env, error) { return w.open(r.settings(), s.source, part) }
 	r.local.Make = r.worker
 	return r, nil
+}
+
+// settings returns those of the environments in which r plays.
+func (r *runner) settings() envs.Settings {
+	if r.streams != nil {
+		return r.scenario.About.Streamed(r.scenario.judged())
+	}
+	return r.scenario.judged()
+}
+
+// memory returns an upper bound on the bytes of an environment.
+func (r *runner) memory() float64 {
+	x := r.scenario.Extent()
+	if r.streams != nil {
+		x.Jobs = r.streams.Most()
+	}
+	return r.scenario.About.Memory(r.settings(), x)
+}
+
+// measure returns what measures the streams that e plays.
+func (r *runner) measure(e sched.Arena) *watching {
+	w := &watching{Measure: new(stream.Measure), arena: e}
+	if b := r.streams.blocks; b != nil {
+		w.bins = b.Bins
+	}
+	return w
+}
+
+// streamed returns the result of the stream that w has measured.
+func (r *runner) streamed(w *watching) *result {
+	got := &result{stream: summedUp(w.Measure, w.window())}
+	got.score = got.stream.mean(summed(r.scenario.About.Metric.Key))
+	return got
 }
 
 // streams returns the streams of a part, with a warm-up after which the queue has settled.
@@ -84,22 +123,33 @@ func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.
 		return nil, fmt.Errorf("arena: windows of type %T have no streams", w.Source.Windows)
 	}
 	s = &streams{}
-	of := &streamed{Windows: base, offered: base.Offered()}
+	of := &streamed{Windows: base, part: part, offered: base.Offered()}
 	if w.Generated() {
 		of.predicts = predictors.Fresh{Model: w.Model}
 		c := cfg.Eval.Streams.Filled()
 		if part == traces.Validation { // many times in a training, to choose between checkpoints only
 			c.Draws, c.Jobs, c.Warm = cfg.Eval.Validation, max(10, c.Jobs/2), max(1, c.Warm/2)
-		} else if s.settle, err = w.settle(ctx, c, cfg.Eval.Seed, of); err != nil {
-			return nil, err
 		} else {
+			s.settle, err = w.settle(ctx, c, cfg.Eval.Seed, of)
+			switch {
+			case errors.Is(err, stream.ErrAtOnce):
+				return nil, fault.Mistakef("trace.synth.profile %s: %w", cfg.Trace.Synth.Profile, stream.ErrAtOnce)
+			case err != nil:
+				return nil, err
+			}
 			c.Warm = s.settle.Warm
 		}
 		s.Streams = stream.Generated(c, w.Draw, w.Kept(), cfg.Eval.Seed, name)
+		of.spare = stream.Generated(c, w.Draw, w.Kept(), cfg.Eval.Seed, stream.Spare)
 	} else {
 		of.predicts = base
 		if s.Streams, err = stream.Recorded(w.Taken.Windows, part); err != nil {
 			return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", w.Trace.File, err)}
+		}
+		if part == traces.Test {
+			if of.spare, err = stream.Recorded(w.Taken.Windows, traces.Validation); err != nil {
+				of.spare = nil // too short for one
+			}
 		}
 		if s.blocks, err = w.block(ctx, of, s.Streams); err != nil {
 			return nil, err
@@ -142,7 +192,7 @@ func (w *Scenario) settle(ctx context.Context, c stream.Config, seed uint64, of 
 func (w *Scenario) piloted(of *streamed, streams *stream.Streams) (
 	func(ctx context.Context, ep env.Episode, bins int) (*stream.Measure, *sched.Window, error), error) {
 	own := *of
-	own.of = streams
+	own.of, own.part = streams, traces.Test
 	src := *w.Source
 	src.Windows = &own
 	e, err := w.open(w.About.Streamed(w.judged()), &src, traces.Test)
@@ -224,10 +274,15 @@ func (w *watching) Observe(v *sim.View, p *sim.Point) error {
 func (w *watching) Reset() { w.begun = false }
 
 func (w *watching) begin() {
-	win := w.arena.(interface{ Window() *sched.Window }).Window()
+	win := w.window()
 	first, until := win.Warm, win.Warm+win.Counted
 	end := win.Traced[min(until, len(win.Traced)-1)].Submit
 	w.Begin(first, win.Counted, win.Traced[first].Submit, end, w.bins)
+}
+
+// window returns the stream that is played.
+func (w *watching) window() *sched.Window {
+	return w.arena.(interface{ Window() *sched.Window }).Window()
 }
 
 // binned is what is summed up of the counted jobs that arrive in a stretch of time. Times are in seconds.
@@ -250,8 +305,8 @@ type streamResult struct {
 
 // summedUp sums up what was measured of a stream.
 func summedUp(m *stream.Measure, win *sched.Window) *streamResult {
-	out := &streamResult{Bins: make([]binned, m.Bins), System: slices.Clone(m.System()), Span: m.Span().Hours(), Use: m.Use(), After: m.After(),
-		Unfinished: m.Unfinished()}
+	out := &streamResult{Bins: make([]binned, m.Bins), System: slices.Clone(m.System()), Span: m.Span().Hours(),
+		Use: m.Use(), After: m.After(), Unfinished: m.Unfinished()}
 	jcts := make([]float64, 0, m.Counted)
 	hours := 0.0
 	for k := range m.Jobs() {

@@ -19,6 +19,7 @@ import (
 type Extent struct {
 	GPUs, Nodes  int // of the cluster
 	Tasks, Procs int // of the largest recorded task graph and its platform, 0 = graphs are generated
+	Jobs         int // of the longest stream, 0 = windows are played
 }
 
 // Extent returns the sizes of w.
@@ -98,7 +99,7 @@ func simulators(base bool) int {
 
 // windowBytes returns the bytes of an environment over windows whose settings begin with those of c.
 func windowBytes(c *sched.Config, x Extent) float64 {
-	jobs, base := c.Window+c.Warm, c.Relative != "" || c.Contested
+	jobs, base := max(c.Window+c.Warm, x.Jobs), c.Relative != "" || c.Contested
 	return queueBytes(jobs, base, x) + forecastBytes(c.Estimates, c.Forecast, jobs, simulators(base))
 }
 
@@ -136,11 +137,11 @@ func workerPlaceBytes(c *workerplace.Config, _ Extent) float64 {
 
 func rankedBytes[C interface{ Older() queuerank.Config }](own *C, x Extent) float64 {
 	c := (*own).Older()
-	nodes := 0.0
+	jobs, nodes := max(c.Window, x.Jobs), 0.0
 	if c.RLTune != "" { // a simulator more for the base
-		nodes = 2*clusterBytes(x) + 1250*float64(c.Window)
+		nodes = 2*clusterBytes(x) + 1250*float64(jobs)
 	}
 	plays := simulators(c.Reward == "relative" || c.Filter)
-	return 64<<10 + nodes + 1250*float64(c.Window) + 24*float64(c.Visible) + 0.35*clusterBytes(x) +
-		forecastBytes(c.Estimates, c.Forecast, c.Window, plays)
+	return 64<<10 + nodes + 1250*float64(jobs) + 24*float64(c.Visible) + 0.35*clusterBytes(x) +
+		forecastBytes(c.Estimates, c.Forecast, jobs, plays)
 }

@@ -2,6 +2,7 @@ package envs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -62,6 +63,28 @@ func newServedEnv(k *desk, e sched.Arena) *ServedEnv {
 	x.metrics.Keep = func(pos int) bool { return pos >= e.First() }
 	e.Watch(&x.metrics)
 	return x
+}
+
+// Also lets o watch the episodes, too (sched.Arena.Watch). It is called once, before the first Reset.
+func (s *ServedEnv) Also(o sim.Observer) { s.Watch(&both{&s.metrics, o}) }
+
+// both are two observers of the same episodes.
+type both struct {
+	metrics *episodeMetrics
+	other   sim.Observer
+}
+
+// Reset forgets the last episode.
+func (b *both) Reset() {
+	b.metrics.Reset()
+	if r, ok := b.other.(interface{ Reset() }); ok {
+		r.Reset()
+	}
+}
+
+// Observe implements sim.Observer.
+func (b *both) Observe(v *sim.View, p *sim.Point) error {
+	return errors.Join(b.metrics.Observe(v, p), b.other.Observe(v, p))
 }
 
 // Reset implements env.Env.

@@ -19,6 +19,8 @@ type Page struct {
 	// Warmup and Tail are the numbers of jobs at the beginning and at the end, by position, that the distributions of
 	// completion times leave out.
 	Warmup, Tail int
+	// Jobs is how many jobs after the first Warmup ones count; 0 = all. Those after them are drawn and do not count.
+	Jobs int
 	// Focus shows at first the time in which most of the jobs end, where the last ones take far longer. A reader can zoom
 	// out.
 	Focus bool
@@ -106,7 +108,9 @@ func (r *Run) curve() curve {
 	l := &r.page.limits
 	jct := make([]time.Duration, 0, len(r.done))
 	for _, d := range r.done {
-		if int(d.pos) >= r.page.Warmup && (r.page.Tail <= 0 || int(d.pos) <= r.last-r.page.Tail) {
+		pos := int(d.pos)
+		if pos >= r.page.Warmup && (r.page.Tail <= 0 || pos <= r.last-r.page.Tail) &&
+			(r.page.Jobs <= 0 || pos < r.page.Warmup+r.page.Jobs) {
 			jct = append(jct, d.jct)
 		}
 	}

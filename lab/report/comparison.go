@@ -8,8 +8,8 @@ import (
 	"clustergym/internal/texttable"
 )
 
-// Comparison is the result of an evaluation: a *StreamReport, a *Report over windows of a workload, an *EpisodeReport, an *AdaptReport
-// or a *Ladder. As JSON it is the document of gymctl eval --json.
+// Comparison is the result of an evaluation: a *StreamReport, a *Report over windows of a workload, an *EpisodeReport,
+// an *AdaptReport, a *StreamLadder or a *Ladder. As JSON it is the document of gymctl eval --json.
 type Comparison interface {
 	WriteTable(w io.Writer) error
 	Sheets() []texttable.Sheet // what WriteTable prints
@@ -22,6 +22,8 @@ func Read(b []byte) (c Comparison, err error) {
 		return nil, err
 	}
 	switch {
+	case kind.Protocol != nil && kind.Rungs != nil:
+		c = new(StreamLadder)
 	case kind.Protocol != nil:
 		c = new(StreamReport)
 	case kind.Episodes != nil:

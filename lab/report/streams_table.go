@@ -130,11 +130,11 @@ func (r *StreamReport) difference(name string) []string {
 	if p == nil {
 		return []string{"", ""}
 	}
-	return []string{replicatedText(p), verdictText(p.Verdict)}
+	return []string{ReplicatedText(p), verdictText(p.Verdict)}
 }
 
-// replicatedText returns a difference with its interval.
-func replicatedText(p *statistic.Replicated) string {
+// ReplicatedText returns a difference with its interval, if it has one, as tables show it: -3.1 % [-5.0, -1.2].
+func ReplicatedText(p *statistic.Replicated) string {
 	if !p.CI95.Known() {
 		return fmt.Sprintf("%+.1f %%", p.Difference)
 	}
@@ -150,12 +150,15 @@ func verdictText(v statistic.Verdict) string {
 }
 
 // above is what stands above the table: what is known, and the load.
-func (r *StreamReport) above() string {
+func (r *StreamReport) above() string { return EstimatesHeader(r.Estimates) + r.load() }
+
+// load is the line of the load.
+func (r *StreamReport) load() string {
 	asked := "as recorded"
 	if r.Load.Asked > 0 {
 		asked = fmt.Sprintf("%.3g", r.Load.Asked)
 	}
-	return EstimatesHeader(r.Estimates) + fmt.Sprintf("load: %s; the counted jobs offer %.2f\n", asked, r.Load.Offered)
+	return fmt.Sprintf("load: %s; the counted jobs offer %.2f\n", asked, r.Load.Offered)
 }
 
 // below is what stands below the table.
@@ -187,6 +190,12 @@ func (r *StreamReport) below() string {
 	b.WriteString(Below(r.Estimates, r.knowledge()))
 	return b.String()
 }
+
+// Units returns the number of independent units in words, as 16 draws.
+func (r *StreamReport) Units() string { return r.units(r.Streams.Units) }
+
+// TooFew reports whether there are fewer units than intervals and verdicts need.
+func (r *StreamReport) TooFew() bool { return r.Streams.Units < statistic.MinUnits }
 
 // units returns a number of units in words.
 func (r *StreamReport) units(n int) string {
@@ -252,7 +261,7 @@ func (r *StreamReport) verdict(ref string, agent bool) string {
 	default:
 		fmt.Fprintf(&b, "%s and %s cannot be told apart", r.Shown(first), r.Shown(second))
 	}
-	fmt.Fprintf(&b, ": %s %s.", r.Counts().Title, replicatedText(p))
+	fmt.Fprintf(&b, ": %s %s.", r.Counts().Title, ReplicatedText(p))
 	if p.UnitsFor > 0 {
 		fmt.Fprintf(&b, " To show a difference of 3 %% between these two, about %s are needed.", r.units(p.UnitsFor))
 	}
@@ -276,21 +285,44 @@ func (r *StreamReport) warnings() string {
 			late = append(late, fmt.Sprintf("%s (%.0f %%)", r.Shown(p.Name), 100*p.Metrics.After))
 		}
 	}
-	if r.Load.Offered > 1 {
-		add("The counted jobs ask for more GPU time than there is: no policy can keep up, and waits are as long as the streams.")
+	if s := r.Load.warning(); s != "" {
+		add("%s", s)
 	}
 	if len(slow) > 0 {
-		add("Not a mean: the backlog of %s grows as long as jobs arrive, so these waits grow with the length of the streams.",
-			strings.Join(slow, ", "))
+		add("%s", noMean(slow))
 	}
 	if len(late) > 0 && r.Streams.Blocks == nil {
 		add("Counted jobs that ended after the last arrival, on an emptier cluster: %s.", strings.Join(late, ", "))
 	}
 	if s := r.Streams.Settling; s != nil && !s.Settled {
-		add("The queue of fifo+skip has not settled after half of %s jobs: at this load it may never.",
-			workload.Thousands(s.PilotJobs))
+		add("%s", unsettled(workload.Thousands(s.PilotJobs)))
 	}
 	return b.String()
+}
+
+// warning is that of counted jobs that ask for more GPU time than there is, "" if they do not. Those of short streams
+// may do so by chance.
+func (l *LoadInfo) warning() string {
+	switch {
+	case l.Asked > 1 || l.Asked == 0 && l.Offered > 1:
+		return "The jobs ask for more GPU time than there is: no policy can keep up, and waits grow with the length of the " +
+			"streams."
+	case l.Offered > 1:
+		return fmt.Sprintf("The counted jobs happen to offer %.2f, where the whole workload offers %.3g: waits are those of a "+
+			"crowded time, and longer streams come closer to the workload's.", l.Offered, l.Asked)
+	}
+	return ""
+}
+
+// noMean is the warning of policies that do not keep up.
+func noMean(names []string) string {
+	return "Not a mean: the backlog of " + strings.Join(names, ", ") +
+		" grows as long as jobs arrive, so these waits grow with the length of the streams."
+}
+
+// unsettled is the warning of a queue that MSER-5 finds unsettled in so many jobs.
+func unsettled(jobs string) string {
+	return "The queue of fifo+skip has not settled after half of " + jobs + " jobs: at this load it may never."
 }
 
 // row is what the table says of what p knows.

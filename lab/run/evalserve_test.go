@@ -40,6 +40,7 @@ func atHome(timeout time.Duration, fn func(ctx context.Context, f server.Factory
 func evalRun() config.Config {
 	cfg := tinyRun("ppo")
 	cfg.Eval.Policies, cfg.Eval.Whole = []string{"sjf@slots", "fifo+skip"}, false
+	cfg.Eval.Protocol = config.OnWindows
 	return cfg
 }
 

@@ -421,11 +421,15 @@ async function runPage(entry) {
   };
   const testTable = () => {
     if (!d.test || test.childNodes.length) return;
-    const t = d.test, time = (v) => duration(Math.round(v * 1000)), sheet = table({ title: "", header: ["policy", "mean JCT", "IQM", "95 % interval of the IQM"],
-      rows: t.policies.map((p, i) => [i ? p.name : playerName(p.name, d), ...(p.mean === null ? ["–", "–", "–"] : [time(p.mean), time(p.iqm), `${time(p.low)} to ${time(p.high)}`])]), text: "IQM: mean of the middle half of the windows." });
+    const t = d.test, time = (v) => duration(Math.round(v * 1000)), value = (v) => t.seconds ? time(v) : String(Number(v.toPrecision(4)));
+    const cells = (p) => t.streams ? [value(p.mean), p.low === null ? "–" : p.high === null ? `above ${value(p.low)}` : `${value(p.low)} to ${value(p.high)}`] : [time(p.mean), time(p.iqm), `${time(p.low)} to ${time(p.high)}`];
+    const header = t.streams ? ["policy", t.title, "95 % interval"] : ["policy", "mean JCT", "IQM", "95 % interval of the IQM"];
+    const sheet = table({ title: "", header, text: t.streams ? "Means over the counted jobs." : "IQM: mean of the middle half of the windows.",
+      rows: t.policies.map((p, i) => [i ? p.name : playerName(p.name, d), ...(p.mean === null ? header.slice(1).map(() => "–") : cells(p))]) });
     sheet.querySelector("h2").remove();
-    const name = t.policies[0] && t.policies[0].name, paired = (t.paired || []).filter((p) => p.metric === t.metric && p.a === name);
-    test.append(make("h2", {}, "Test windows", make("small", {}, `${t.windows} windows that nothing was chosen on`)), make("div", { class: "grid two" }, paired.length ? forestOf(paired, playerName(name, d), true, t.windows, "test") : null, sheet));
+    const name = t.policies[0] && t.policies[0].name, paired = (t.paired || []).filter((p) => p.metric === t.metric && p.a === name && p.difference_percent !== null);
+    const [title, small] = t.streams ? ["Test streams", t.streams] : ["Test windows", `${t.windows} windows`];
+    test.append(make("h2", {}, title, make("small", {}, small + " that nothing was chosen on")), make("div", { class: "grid two" }, paired.length ? forestOf(paired, playerName(name, d), !t.higher, t.windows, "test") : null, sheet));
   };
   const valid = set.add("validation", "Validation: " + (d.validation_title || "no validation yet"), { seconds: d.seconds, log: d.lower, lower: d.lower, height: 330 });
   valid.after = () => {
@@ -500,15 +504,16 @@ async function runPage(entry) {
 
 // forestOf draws paired differences of a policy against others.
 function forestOf(paired, name, lower, windows, part) {
+  const at = (p) => p.ci95 ? [p.difference_percent, p.ci95[0], p.ci95[1] ?? p.difference_percent] : Array(3).fill(p.difference_percent);
   const f = { name: "differences-" + part, x: "difference in %", lower, rows: paired.map((p) => ({
-    name: p.b, at: [p.difference_percent, p.ci95[0], p.ci95[1]], text: `${p.difference_percent > 0 ? "+" : p.difference_percent < 0 ? "−" : ""}${Math.abs(p.difference_percent).toFixed(1)} %, ${p.wins} of ${windows}`,
+    name: p.b, at: at(p), text: `${p.difference_percent > 0 ? "+" : p.difference_percent < 0 ? "−" : ""}${Math.abs(p.difference_percent).toFixed(1)} %, ${windows ? `${p.wins} of ${windows}` : p.verdict}`,
   })) };
   const figure = new Figure(f.name, `${name} against each rule: ${f.rows.map((r) => r.name + " " + r.text).join("; ")}`, () => forestHeight(f), (pen, theme, width) => drawForest(f, pen, theme, width));
   figures.push(figure);
   figure.later();
-  return make("figure", {}, make("figcaption", {}, make("span", {}, `${name} against each rule, ${part} windows`), figure.saveButton()), figure.box,
+  return make("figure", {}, make("figcaption", {}, make("span", {}, `${name} against each rule, ${part} ${windows ? "windows" : "streams"}`), figure.saveButton()), figure.box,
     legend((theme) => [swatch(theme.series[2], "better"), swatch(theme.series[1], "worse"), swatch(theme.axis, "the interval holds 0")]),
-    make("p", { class: "told" }, "Paired difference of the sums over the same windows with its 95 % bootstrap interval, and in how many windows the agent is better."));
+    make("p", { class: "told" }, windows ? "Paired difference of the sums over the same windows with its 95 % bootstrap interval, and in how many windows the agent is better." : "Paired difference on the same streams of jobs with its 95 % interval; ahead and behind hold at 5 % for all rules together (Holm)."));
 }
 
 // runsPage lists what there is, and lays the curves of the chosen runs over each other.

@@ -12,26 +12,30 @@ import (
 func (d *drawing) differences() {
 	type figure struct {
 		forest htmlpage.Forest
+		lines  string
 		agents map[string]bool
 	}
 	var order []string
 	figures := map[string]*figure{}
-	add := func(key string, f htmlpage.Forest, agent string) {
+	add := func(x found) {
+		key := x.forest.Name
 		have, ok := figures[key]
 		if !ok {
 			order = append(order, key)
-			have = &figure{f, map[string]bool{}}
+			have = &figure{x.forest, x.lines, map[string]bool{}}
 			have.forest.Rows = nil
 			figures[key] = have
 		}
-		have.agents[agent] = true
-		have.forest.Rows = append(have.forest.Rows, f.Rows...)
+		have.agents[x.agent] = true
+		have.forest.Rows = append(have.forest.Rows, x.forest.Rows...)
 	}
 	for _, r := range d.page.Results {
 		var all []found
 		switch c := r.Comparison.(type) {
 		case *report.Report:
 			all = ofWindows(c)
+		case *report.StreamReport:
+			all = ofStreams(c)
 		case *report.EpisodeReport:
 			all = ofEpisodes(c)
 		case *report.AdaptReport:
@@ -43,7 +47,7 @@ func (d *drawing) differences() {
 					x.forest.Rows[i].Name += ", " + r.Name
 				}
 			}
-			add(x.forest.Name, x.forest, x.agent)
+			add(x)
 		}
 	}
 	for _, key := range order {
@@ -59,15 +63,21 @@ func (d *drawing) differences() {
 		if f.forest.Lower {
 			side = "left"
 		}
-		f.forest.Text += fmt.Sprintf(" Lines are 95 %% bootstrap intervals; %s of 0 %s is better.", side, who)
+		if lines := f.lines; lines != "" {
+			f.forest.Text += fmt.Sprintf(lines, side)
+		} else {
+			f.forest.Text += fmt.Sprintf(" Lines are 95 %% bootstrap intervals; %s of 0 %s is better.", side, who)
+		}
 		d.html.Forests = append(d.html.Forests, f.forest)
 	}
 }
 
 // found is a figure of one comparison, and the agent it is about. The figure's title has a place for the agent's name.
+// lines is the sentence about the lines, with a place for the side that is better; "" = that of bootstrap intervals.
 type found struct {
 	forest htmlpage.Forest
 	agent  string
+	lines  string
 }
 
 // ofWindows returns a figure for each metric in which agents are compared on windows.
@@ -95,9 +105,49 @@ func ofWindows(r *report.Report) []found {
 		for i := range f.Rows {
 			f.Rows[i].Name = r.Shown(f.Rows[i].Name)
 		}
-		out = append(out, found{f, r.Shown(reference)})
+		out = append(out, found{forest: f, agent: r.Shown(reference)})
 	}
 	return out
+}
+
+// ofStreams returns the figure of a comparison on streams: the agent against each policy, or each policy against the
+// first.
+func ofStreams(r *report.StreamReport) []found {
+	reference, agent := r.Reference()
+	if reference == "" {
+		return nil
+	}
+	metric := r.Counts()
+	f := htmlpage.Forest{
+		Name: "differences-" + metric.Key, Title: "%s against each policy: " + metric.Title,
+		X: "difference of " + metric.Title + " in %", Lower: !metric.Higher,
+		Text: fmt.Sprintf("The same streams for all, %s; ahead and behind hold at 5 %% for all rows together (Holm).", r.Units()),
+	}
+	lines := " Lines are 95 %% intervals; %s of 0 " + r.Shown(reference) + " is better."
+	if !agent {
+		f.Title = "Each policy against %s: " + metric.Title
+		lines = " Lines are 95 %% intervals; %s of 0 the policy is better than " + r.Shown(reference) + "."
+	}
+	for i := range r.Paired {
+		p := &r.Paired[i]
+		name := p.A
+		if agent {
+			if p.A != reference {
+				continue
+			}
+			name = p.B
+		}
+		d := htmlpage.Difference{Name: r.Shown(name), Value: float64(p.Difference), Low: p.CI95[0], High: p.CI95[1],
+			Text: report.ReplicatedText(p) + ", " + string(p.Verdict)}
+		if !p.CI95.Known() {
+			d.Low, d.High = d.Value, d.Value
+		}
+		f.Rows = append(f.Rows, d)
+	}
+	if r.TooFew() {
+		lines = " There are too few independent units for intervals; %s of 0 is better."
+	}
+	return []found{{f, r.Shown(reference), lines}}
 }
 
 // pairs returns how agent differs by a metric from each policy, on of windows or episodes.
@@ -126,7 +176,7 @@ func ofEpisodes(r *report.EpisodeReport) []found {
 			Text:  "The same episodes for all, and in how many it is better.",
 			Rows:  pairs(r.Paired, r.Paired[0].A, r.Metric, r.Episodes),
 		}
-		return []found{{f, r.Paired[0].A}}
+		return []found{{forest: f, agent: r.Paired[0].A}}
 	}
 	f := returns("The same episodes for all.")
 	for i := range r.Policies {
@@ -135,7 +185,7 @@ func ofEpisodes(r *report.EpisodeReport) []found {
 				row(r.Seed, r.Policies[i].Name, r.Policies[0].Return.PerEpisode, r.Policies[i].Return.PerEpisode))
 		}
 	}
-	return []found{{f, r.Policies[0].Name}}
+	return []found{{forest: f, agent: r.Policies[0].Name}}
 }
 
 // ofTasks compares the first agent after its last inner step with all others on the same tasks.
@@ -152,7 +202,7 @@ func ofTasks(r *report.AdaptReport) []found {
 			f.Rows = append(f.Rows, row(r.Seed, label(&r.Rows[i]), r.Rows[agent].Return.PerEpisode, r.Rows[i].Return.PerEpisode))
 		}
 	}
-	return []found{{f, label(&r.Rows[agent])}}
+	return []found{{forest: f, agent: label(&r.Rows[agent])}}
 }
 
 func label(r *report.AdaptRow) string { return fmt.Sprintf("%s, inner step %d", r.Name, r.Steps) }

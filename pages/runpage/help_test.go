@@ -1,6 +1,9 @@
 package runpage
 
-import "clustergym/simulator/sim"
+import (
+	"clustergym/lab/arena"
+	"clustergym/simulator/sim"
+)
 
 // jctSum counts completion times by position.
 type jctSum struct {
@@ -23,6 +26,18 @@ func (s *jctSum) mean(first int) float64 {
 	sum, n := 0.0, 0.0
 	for i, at := range s.at {
 		if at >= first {
+			sum += s.seconds[i]
+			n++
+		}
+	}
+	return sum / n
+}
+
+// among is the mean over the jobs of an excerpt.
+func (s *jctSum) among(w arena.Watched) float64 {
+	sum, n := 0.0, 0.0
+	for i, at := range s.at {
+		if at >= w.First && at < w.First+w.Jobs {
 			sum += s.seconds[i]
 			n++
 		}

@@ -37,18 +37,26 @@ type Result struct {
 
 // ResultsOf returns the results of a comparison with estimates: one, or one for each rung, that with estimates first.
 func ResultsOf(c arena.Comparison, estimates sim.Estimates) []Result {
-	l, ok := c.(*report.Ladder)
-	if !ok {
-		return []Result{{Comparison: c}}
-	}
 	var all []Result
-	for _, r := range l.Rungs {
-		x := Result{Name: report.EstimatesKey + " " + r.Estimates.Label(), Comparison: r}
-		if r.Estimates == estimates {
+	add := func(on sim.Estimates, r arena.Comparison) {
+		x := Result{Name: report.EstimatesKey + " " + on.Label(), Comparison: r}
+		if on == estimates {
 			all = slices.Insert(all, 0, x)
 		} else {
 			all = append(all, x)
 		}
+	}
+	switch l := c.(type) {
+	case *report.Ladder:
+		for _, r := range l.Rungs {
+			add(r.Estimates, r)
+		}
+	case *report.StreamLadder:
+		for _, r := range l.Rungs {
+			add(r.Estimates, r)
+		}
+	default:
+		return []Result{{Comparison: c}}
 	}
 	return all
 }

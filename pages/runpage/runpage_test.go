@@ -3,11 +3,13 @@ package runpage
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"clustergym/env/jobselect"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/lab/report"
@@ -70,7 +72,7 @@ func written(t *testing.T, p *Page) read {
 // small is a run of seconds on generated jobs.
 func small(t *testing.T) config.Config {
 	t.Helper()
-	cfg := config.Default()
+	cfg := config.For(jobselect.V1)
 	cfg.Name = "small"
 	cfg.Trace.Synth.Jobs = 3000
 	cfg.PPO.Steps, cfg.PPO.Minibatches, cfg.PPO.Network.Hidden = 32, 2, []int{16}
@@ -167,13 +169,13 @@ func TestTheScheduleIsThatOfTheEvaluation(t *testing.T) {
 	cfg := small(t)
 	r, p := trained(t, cfg)
 	e := r.Eval.(*report.Report)
-	agent, rival := pair(e)
-	if agent.Kind != report.KindCheckpoint || rival.Name != "sjf+skip" {
-		t.Fatalf("%s beside %s", agent.Name, rival.Name)
+	agent, rival := pair(onWindows(e), false)
+	if agent.kind != report.KindCheckpoint || rival.name != "sjf+skip" {
+		t.Fatalf("%s next to %s", agent.name, rival.name)
 	}
-	window := typical(e, agent, rival)
+	window := typical(agent, rival)
 	below := 0
-	x, y := agent.Metrics.JCT.PerWindow, rival.Metrics.JCT.PerWindow
+	x, y := agent.per, rival.per
 	for i := range x {
 		if x[i]/y[i] < x[window]/y[window] {
 			below++
@@ -186,14 +188,14 @@ func TestTheScheduleIsThatOfTheEvaluation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, who := range []*report.PolicyReport{agent, rival} {
+	for _, who := range []*playable{agent, rival} {
 		sum := jctSum{}
-		first, err := scenario.Watch(t.Context(), cfg, p.Evaluated, who.Name, window, &sum)
+		at, err := scenario.Watch(t.Context(), cfg, p.Evaluated, who.name, window, &sum)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := sum.mean(first), who.Metrics.JCT.PerWindow[window]; got-want > 1e-6*want || want-got > 1e-6*want {
-			t.Errorf("%s: mean JCT %v s, the evaluation said %v", who.Name, got, want)
+		if got, want := sum.mean(at.First), who.per[window]; got-want > 1e-6*want || want-got > 1e-6*want {
+			t.Errorf("%s: mean JCT %v s, the evaluation said %v", who.name, got, want)
 		}
 	}
 	if _, err := scenario.Watch(t.Context(), cfg, p.Evaluated, "nobody", 0, &jctSum{}); err == nil ||
@@ -255,5 +257,58 @@ func TestRunsAreDrawnTogetherWhereTheyCompare(t *testing.T) {
 	}
 	if d.Charts[0].Levels[1].Value == d.Charts[2].Levels[1].Value {
 		t.Error("SJF has one value at two loads")
+	}
+}
+
+// The page of a comparison on streams: differences with their intervals, and the schedules of the first jobs that count,
+// with completion times that are those of the comparison.
+func TestPageOfStreams(t *testing.T) {
+	for _, draws := range []int{12, 3} {
+		cfg := config.Default()
+		cfg.Trace.Synth.Jobs = 3000
+		cfg.Eval.Policies = []string{"fifo+skip", "sjf+skip", "hold"}
+		cfg.Eval.Streams.Draws, cfg.Eval.Streams.Jobs, cfg.Eval.Streams.Warm = draws, 80, 100
+		c, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := c.(*report.StreamReport)
+		p := &Page{Config: cfg, Sheets: c.Sheets(), Results: []Result{{Comparison: c}}, Evaluated: arena.EvalOptions{Workers: 1}}
+		d := written(t, p)
+		if len(d.Forests) != 1 || len(d.Forests[0].Rows) != 2 || d.Forests[0].Title != "Each policy against fifo+skip: mean JCT" {
+			t.Fatalf("forests %+v", d.Forests)
+		}
+		near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-5*(100+math.Abs(b)) }
+		for i, row := range d.Forests[0].Rows {
+			q := e.Paired[i]
+			low := q.CI95[0]
+			if draws < 10 {
+				low = float64(q.Difference)
+			}
+			if row.Name != q.A || !near(row.At[0], float64(q.Difference)) || !near(row.At[1], low) {
+				t.Errorf("difference %+v, want %+v", row, q)
+			}
+		}
+		if len(d.Runs) != 2 || d.Runs[1].Name != "sjf+skip" ||
+			!strings.HasPrefix(d.Notes[0], "Schedules, estimates history (causal): the first 80 counted jobs of the first draw") {
+			t.Fatalf("%d runs, notes %q", len(d.Runs), d.Notes)
+		}
+		scenario, err := arena.NewScenario(&cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range d.Runs {
+			if x.JCT.Jobs != 80 || slices.Min(x.Series.Values[1]) < 0 {
+				t.Errorf("%d jobs of %s count, want 80", x.JCT.Jobs, x.Name)
+			}
+			sum := jctSum{}
+			at, err := scenario.Watch(t.Context(), cfg, p.Evaluated, x.Name, 0, &sum)
+			if err != nil || at.First != e.Streams.Warm || at.Jobs != 80 {
+				t.Fatalf("%+v, %v", at, err)
+			}
+			if got, want := sum.among(at), float64(e.Policies[i].Metrics.JCT.Per[0]); !near(got, want) {
+				t.Errorf("%s: mean JCT %v s, the evaluation said %v", x.Name, got, want)
+			}
+		}
 	}
 }

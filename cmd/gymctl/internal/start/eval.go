@@ -271,10 +271,14 @@ func rungsOf(c *cobra.Command, list []string, cfg *config.Config) (arena.Rungs, 
 	return rungs, err
 }
 
-// leftOut returns the jobs that are in no window of a comparison, nil for none.
+// leftOut returns the jobs that the environment of a comparison does not take, nil for none.
 func leftOut(c arena.Comparison) *sched.LeftOut {
 	switch r := c.(type) {
 	case *report.Report:
+		return r.LeftOut
+	case *report.StreamReport:
+		return r.LeftOut
+	case *report.StreamLadder:
 		return r.LeftOut
 	case *report.Ladder:
 		return r.LeftOut
@@ -282,23 +286,31 @@ func leftOut(c arena.Comparison) *sched.LeftOut {
 	return nil
 }
 
-// absent returns an error that names the policies of --external which did not play all windows.
+// absent returns an error that names the policies of --external which did not play everything.
 func absent(c arena.Comparison) error {
-	r, ok := c.(*report.Report)
-	if !ok {
-		return nil
-	}
 	var names []string
-	for _, p := range r.Policies {
-		if p.Missing != "" {
-			names = append(names, fmt.Sprintf("%s (%s)", p.Name, p.Missing))
+	add := func(name, missing string) {
+		if missing != "" {
+			names = append(names, fmt.Sprintf("%s (%s)", name, missing))
+		}
+	}
+	unit := "windows"
+	switch r := c.(type) {
+	case *report.Report:
+		for i := range r.Policies {
+			add(r.Policies[i].Name, r.Policies[i].Missing)
+		}
+	case *report.StreamReport:
+		unit = "streams"
+		for i := range r.Policies {
+			add(r.Policies[i].Name, r.Policies[i].Missing)
 		}
 	}
 	if names == nil {
 		return nil
 	}
-	return fmt.Errorf("external policies are missing: %s; want each to play all windows within --external-timeout",
-		strings.Join(names, ", "))
+	return fmt.Errorf("external policies are missing: %s; each must play all %s within --external-timeout",
+		strings.Join(names, ", "), unit)
 }
 
 // runsOf returns checkpoints with the runs in folders of several seeds in place of these.
