@@ -47,8 +47,8 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	return o.assemble(cfg.common(), parts)
 }
 
-// NewOngoing returns an environment of version 2 over the windows w. Episodes without a Split are of part. The rule that
-// makes the offers plays the warm-up by its timers, so it knows the leases and delays of the time before.
+// NewOngoing returns an environment of version 2 over the windows w. Episodes without a Split are of part. The rule
+// that makes the offers plays the warm-up by its timers, so it knows the leases and delays of the time before.
 func NewOngoing(cfg Ongoing, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

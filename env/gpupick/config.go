@@ -12,8 +12,8 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// The versions of the environment. Episodes of version 1 are windows that begin on an empty cluster and end with the last
-// start; those of version 2 are stretches of a cluster in operation (sched.Ongoing).
+// The versions of the environment. Episodes of version 1 are windows that begin on an empty cluster and end with the
+// last start; those of version 2 are stretches of a cluster in operation (sched.Ongoing).
 const (
 	ID = "GPUPick-v2"
 	V1 = "GPUPick-v1"

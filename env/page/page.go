@@ -11,8 +11,8 @@ import (
 	"clustergym/env"
 )
 
-// ongoing are the parts that pages of version 2 share: environments whose episodes are stretches of time of a cluster in
-// operation.
+// ongoing are the parts that pages of version 2 share: environments whose episodes are stretches of time of a cluster
+// in operation.
 //
 //go:embed ongoing.md
 var ongoing string
@@ -35,7 +35,7 @@ var funcs = template.FuncMap{
 // Of returns the page that the template text makes of an environment's settings, .Cfg, and its specification, .Spec.
 // more are functions that it calls in addition to those of this package.
 func Of(text string, cfg any, s env.Spec, more template.FuncMap) string {
-	t := template.Must(template.New(s.ID).Funcs(funcs).Funcs(more).Parse(ongoing + text))
+	t := template.Must(template.New(s.ID).Funcs(funcs).Funcs(more).Parse(strings.TrimSpace(ongoing) + text))
 	var b strings.Builder
 	err := t.Execute(&b, struct {
 		Cfg  any

@@ -62,9 +62,10 @@ type Machine interface {
 	Early(j sim.Job) int64
 }
 
-// Env is the environment. An episode of version 1 ends once the last job has started. Schedulers in the agent's place (Simulate)
-// with admission commit have the agent's choices, with one exception: of jobs submitted at the same time, which the
-// simulator hands out one by one, they may hold the first before they see the others. Not safe for concurrent use.
+// Env is the environment. An episode of version 1 ends once the last job has started. Schedulers in the agent's place
+// (Simulate) with admission commit have the agent's choices, with one exception: of jobs submitted at the same time,
+// which the simulator hands out one by one, they may hold the first before they see the others. Not safe for concurrent
+// use.
 type Env struct {
 	*sched.Env
 	cfg  Config

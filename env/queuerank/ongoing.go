@@ -53,7 +53,8 @@ func (c *Ongoing) Validate() error {
 
 // NewOngoing returns an environment of version 2 over the windows w. Episodes without a Split are of part. training
 // holds the jobs of the training part; features are scaled by their maxima.
-func NewOngoing(cfg Ongoing, spec cluster.Spec, w sched.Windows, training []traces.Job, part traces.Part) (*Env, error) {
+func NewOngoing(cfg Ongoing, spec cluster.Spec, w sched.Windows, training []traces.Job,
+	part traces.Part) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

@@ -22,20 +22,22 @@ type Parts struct {
 	ID      string
 	Sim     sim.Config
 	Cluster cluster.Spec
+	Windows Windows
+	Part    traces.Part // of the workload, for episodes without a Split
+	Models  *profile.Mix
+	MaxGPUs int // of the jobs that the agent may start, where the environment follows facts; 0 = any
+	Slots   Slots
+	Running int    // R, running jobs that are visible (State.Running)
+	Stops   *Stops // which of them actions can stop; nil = none
+	Encoder Encoder
+	Actions Actions
+
 	// How the warm-up and the baselines start jobs: by this placement, admission ("" = skip) and back-filling ("" = none).
 	Placement, Admission, Backfill string
-	Windows                        Windows
-	Part                           traces.Part // of the workload, for episodes without a Split
-	Models                         *profile.Mix
-	MaxGPUs                        int // of the jobs that the agent may start, where the environment follows facts; 0 = any
-	Slots                          Slots
-	Running                        int    // R, running jobs that are visible (State.Running)
-	Stops                          *Stops // which of them actions can stop; nil = none
-	Encoder                        Encoder
-	Actions                        Actions
-	Reward                         Reward
-	Baseline                       Reward // a second instance of the same reward, for Config.Relative; else nil
-	Score                          Score  // in place of the two, where what is paid is no integral over time; nil = the reward is
+
+	Reward   Reward
+	Baseline Reward // a second instance of the same reward, for Config.Relative; else nil
+	Score    Score  // in place of the two, where what is paid is no integral over time; nil = the reward is
 	// Of environments with a rule of their own: Warm plays warm-ups in place of an order, and Rival, another instance, is
 	// what Config.Relative asks for, whatever order it names, and plays its own warm-up. nil = orders do.
 	Warm, Rival schedulers.Policy

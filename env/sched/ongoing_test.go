@@ -387,7 +387,7 @@ func TestOngoingRelativeIsADifference(t *testing.T) {
 				}
 				for k := range 2 {
 					ep := env.Episode{Window: k, Seed: 7}
-					any := func(e *sched.Env) float64 {
+					drawn := func(e *sched.Env) float64 {
 						r := rand.New(rand.NewPCG(1, 2))
 						total, _ := stretch(t, e, ep, func(ts *env.TimeStep) int32 {
 							for {
@@ -398,7 +398,7 @@ func TestOngoingRelativeIsADifference(t *testing.T) {
 						})
 						return total
 					}
-					plain, less := any(open("")), any(open("sjf"))
+					plain, less := drawn(open("")), drawn(open("sjf"))
 					base, _ := stretch(t, mixed(t, w, func(c *policymix.Config) {
 						c.Estimates, c.Reward, c.Ahead = sim.MustEstimates(est), reward, "fifo"
 					}), ep, sjf)

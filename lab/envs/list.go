@@ -44,7 +44,7 @@ var scheduling = []*Descriptor{
 		streamed: func(c *delayoffer.Ongoing) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
 		lacks:    func(c *delayoffer.Ongoing, j *traces.Job) string { return sim.LacksModel(c.Comm, j) },
 		memory: func(c *delayoffer.Ongoing, x Extent) float64 {
-			return delayOfferBytes(&c.Config, c.Window+c.Warm, x)
+			return delayOfferBytes(&c.Config, c.Window+c.Warm/4, x) // most of the warm-up has left
 		},
 	}),
 	delayOffer(Descriptor{ID: delayoffer.V1, Preset: "delayoffer-ppo"}, settings[delayoffer.Config]{
