@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"clustergym/env"
@@ -21,10 +22,19 @@ type sampled struct {
 	knows   string
 }
 
-func (s sampled) config(t *testing.T, policies string, draws, jobs int) *config.Config {
+// policies are those that are compared: the first with each other one.
+func (s sampled) policies() []string {
+	if machines[s.profile].most == 1 { // hold is SJF where all jobs have one GPU
+		return []string{"sjf+skip", "fifo+skip"}
+	}
+	return []string{"sjf+skip", "fifo+skip", "hold"}
+}
+
+// config is an evaluation of draws of so many jobs after as many.
+func (s sampled) config(t *testing.T, draws, jobs int) *config.Config {
 	t.Helper()
 	m := machines[s.profile]
-	return proving(t, policies, fmt.Sprintf("cluster=%s trace.synth.profile=%s env.max_gpus=%d trace.synth.jobs=20000 "+
+	return proving(t, strings.Join(s.policies(), ","), fmt.Sprintf("cluster=%s trace.synth.profile=%s env.max_gpus=%d trace.synth.jobs=20000 "+
 		"env.load=%g env.estimates=%s env.comm=none eval.streams.draws=%d eval.streams.jobs=%d eval.streams.warm=%d", m.cluster,
 		s.profile, m.most, s.load, s.knows, draws, jobs, jobs))
 }
@@ -64,17 +74,13 @@ func TestIntervalsHoldTheLongRun(t *testing.T) {
 			"history"}, {"philly-users", .7, 2000, "history"}}
 	}
 	for _, s := range of {
-		names := "sjf+skip,fifo+skip"
-		if machines[s.profile].most > 1 { // hold is SJF where all jobs have one GPU
-			names += ",hold"
-		}
-		covers(t, s, names, times, long, seed)
+		t.Run(s.profile, func(t *testing.T) { covers(t, s, times, long, seed) })
 	}
 }
 
-func covers(t *testing.T, s sampled, names string, times, long int, seed uint64) {
+func covers(t *testing.T, s sampled, times, long int, seed uint64) {
 	t.Helper()
-	cfg, truth := s.config(t, names, 16, s.jobs), s.config(t, names, long, 20_000)
+	cfg, truth := s.config(t, 16, s.jobs), s.config(t, long, 20_000)
 	w, err := NewScenario(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +126,8 @@ func TestAPolicyIsSeldomAheadOfItself(t *testing.T) {
 		if s.profile != "poisson-hyper" && !full() {
 			continue
 		}
-		cfg := s.config(t, "random+skip", 16, s.jobs)
+		cfg := s.config(t, 16, s.jobs)
+		cfg.Eval.Policies = []string{"random+skip"}
 		w, err := NewScenario(cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -45,32 +45,32 @@ func TestDifferencesDoNotDependOnTheCut(t *testing.T) {
 	const seed = 1
 	draws, jobs := either(16, 128), either(500, 2000)
 	t.Logf("seed %d, %d draws of %d jobs", seed, draws, jobs)
-	for _, c := range []struct {
-		profile string
-		load    float64
-		knows   string
-	}{{"dally-multi", .9, "history"}, {"poisson-hyper", .9, "exact"}, {"hpc", .7, "history"},
-		{"philly-users", .7, "history"}} {
-		profile, load := c.profile, c.load
-		settles := profile != "philly-users" // whose queue remembers more than these streams have; printed, not required
-		if profile != "dally-multi" && !full() {
-			continue
+	for _, s := range []sampled{{"dally-multi", .9, jobs, "history"}, {"poisson-hyper", .9, jobs, "exact"},
+		{"hpc", .7, jobs, "history"}, {"philly-users", .7, jobs, "history"}} {
+		if s.profile == "dally-multi" || full() {
+			t.Run(s.profile, func(t *testing.T) { cuts(t, s, draws, seed) })
 		}
-		m := machines[profile]
-		run := func(jobs, warm int) *report.StreamReport { // each policy is compared with the first
-			return evaluated(t, proving(t, "sjf+skip,fifo+skip,hold", fmt.Sprintf("cluster=%s trace.synth.profile=%s "+
-				"env.max_gpus=%d trace.synth.jobs=20000 env.load=%g env.estimates=%s env.comm=none eval.seed=%d eval.streams.draws=%d "+
-				"eval.streams.jobs=%d eval.streams.warm=%d", m.cluster, profile, m.most, load, c.knows, seed, draws, jobs, warm)), nil)
-		}
-		base := run(jobs, jobs)
-		for _, x := range []struct {
-			what       string
-			jobs, warm int
-		}{{"counted jobs × 2", 2 * jobs, jobs}, {"warm-up × 2", jobs, 2 * jobs}} {
-			what := fmt.Sprintf("`%s` at %g, %s", profile, load, x.what)
-			other := run(x.jobs, x.warm)
-			agrees(t, what, "fifo+skip", "sjf+skip", base, other, settles)
-			agrees(t, what, "hold", "sjf+skip", base, other, settles)
+	}
+}
+
+func cuts(t *testing.T, s sampled, draws int, seed uint64) {
+	t.Helper()
+	settles := s.profile != "philly-users" // whose queue remembers more than these streams have; printed, not required
+	rivals := s.policies()
+	run := func(jobs, warm int) *report.StreamReport { // each policy is compared with the first
+		cfg := s.config(t, draws, jobs)
+		cfg.Eval.Seed, cfg.Eval.Streams.Warm = seed, warm
+		return evaluated(t, cfg, nil)
+	}
+	base := run(s.jobs, s.jobs)
+	for _, x := range []struct {
+		what       string
+		jobs, warm int
+	}{{"counted jobs × 2", 2 * s.jobs, s.jobs}, {"warm-up × 2", s.jobs, 2 * s.jobs}} {
+		what := fmt.Sprintf("`%s` at %g, %s", s.profile, s.load, x.what)
+		other := run(x.jobs, x.warm)
+		for _, a := range rivals[1:] {
+			agrees(t, what, a, rivals[0], base, other, settles)
 		}
 	}
 }
@@ -85,10 +85,9 @@ func TestDifferencesDoNotDependOnTheBlocks(t *testing.T) {
 	accounting(t, log, either(60_000, 200_000), .7, seed, "")
 	blocks(t, "generated (hpc)", log, "cluster=pool:128 env.max_gpus=128")
 	if full() {
-		for _, x := range [][3]string{{"KTH-SP2", "KTH-SP2-1996-2.1-cln.swf.gz", "cluster=pool:100 env.max_gpus=100"},
-			{"RICC", "RICC-2010-2_first75d.swf.gz", "cluster=pool:8192 env.max_gpus=1024"}} {
-			t.Run(x[0], func(t *testing.T) { blocks(t, x[0], recorded.Path(t, "traces/swf/"+x[1]), x[2]) })
-		}
+		t.Run("KTH-SP2", func(t *testing.T) {
+			blocks(t, "KTH-SP2", recorded.Path(t, "traces/swf/KTH-SP2-1996-2.1-cln.swf.gz"), "cluster=pool:100 env.max_gpus=100")
+		})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
+	"clustergym/lab/envs"
 	"clustergym/lab/report"
 	"clustergym/lab/rundir"
 	format "clustergym/nets/onnx"
@@ -183,7 +184,8 @@ func (c *card) validation(b rundir.BestCheckpoint) {
 
 // results are those of eval/test.json.
 type results struct {
-	windows, episodes int // one of them is 0
+	windows, episodes int // at most one of them is not 0
+	streams           *report.StreamReport
 	metric            string
 	policies          []report.Result
 	paired            []statistic.Paired
@@ -210,6 +212,8 @@ func readResults(name string) (*results, error) {
 		r.windows = len(e.Windows)
 	case *report.EpisodeReport:
 		r.episodes = e.Episodes
+	case *report.StreamReport:
+		r.streams = e
 	}
 	return r, nil
 }
@@ -222,6 +226,10 @@ func (c *card) results(r *results) {
 		return
 	}
 	m := report.MetricOf(c.e.Spec.ID)
+	if r.streams != nil {
+		c.streams(r, &m)
+		return
+	}
 	on := plain.Count(r.windows, "test window", "test windows")
 	if r.windows == 0 {
 		on = plain.Count(r.episodes, "test episode", "test episodes")
@@ -267,6 +275,48 @@ func (c *card) results(r *results) {
 		better = "higher"
 	}
 	c.line("\nThe numbers are %s; %s is better.", what, better)
+}
+
+// streams is results of a comparison on streams.
+func (c *card) streams(r *results, m *envs.Metric) {
+	s := r.streams
+	what := fmt.Sprintf("On %s of jobs that neither training nor the choice of the checkpoint used, %d of which count in each",
+		strings.Replace(s.Units(), "draw", "independent draw", 1), s.Streams.Counted)
+	if s.Streams.Blocks != nil {
+		what = fmt.Sprintf("On the recorded test part, %d jobs in %s of time", s.Streams.Counted, s.Units())
+	}
+	c.line("%s. Brackets are 95 %% intervals; ahead and behind hold at 5 %% for all rivals together (Holm).\n", what)
+	agent := ""
+	for i := range r.policies {
+		if p := &r.policies[i]; agent == "" && p.Kind == report.KindCheckpoint {
+			agent = p.Name
+		}
+	}
+	c.line("| policy | what | mean | 95 %% | this policy against it | verdict |\n|---|---|---|---|---|---|")
+	for _, p := range r.policies {
+		if p.Stream == nil {
+			c.line("| %s | %s | | | | |", p.Name, kindOf(p.Kind))
+			continue
+		}
+		in, against, verdict := "", "", ""
+		if ci := p.Stream.CI95; ci.Known() {
+			in = "[" + m.Show(ci[0]) + ", " + m.Show(ci[1]) + "]"
+		}
+		for i := range s.Paired {
+			if d := &s.Paired[i]; d.A == agent && d.B == p.Name {
+				against, verdict = report.ReplicatedText(d), string(d.Verdict)
+			}
+		}
+		c.line("| %s | %s | %s | %s | %s | %s |", p.Name, kindOf(p.Kind), m.Show(float64(p.Stream.Mean)), in, against, verdict)
+	}
+	better := "lower"
+	if m.Higher {
+		better = "higher"
+	}
+	c.line("\nThe numbers are the %s; %s is better.", m.Title, better)
+	if agent != "" && agent != c.e.Name {
+		c.line("\nThe evaluation was that of `%s`, not of this checkpoint.", agent)
+	}
 }
 
 func kindOf(kind string) string {
@@ -320,6 +370,11 @@ func (c *card) evalFlags(r *results) string {
 	}
 	e := &c.e.Cfg.Eval
 	switch {
+	case r.streams != nil && r.streams.Streams.Blocks == nil:
+		flags += fmt.Sprintf(" --draws %d --jobs %d", r.streams.Streams.Units, r.streams.Streams.Counted)
+		if e.Streams.Warm != 0 {
+			flags += fmt.Sprintf(" --set eval.streams.warm=%d", e.Streams.Warm)
+		}
 	case r.windows > 0:
 		flags += fmt.Sprintf(" --windows %d", r.windows)
 	case r.episodes > 0:

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"io"
+	"math"
 
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
@@ -41,15 +42,19 @@ func Read(b []byte) (c Comparison, err error) {
 // Result is what one policy reaches in a comparison.
 type Result struct {
 	Name, Kind string
-	Score      *statistic.Statistic // by the comparison's metric, nil where there is none or it does not apply
-	Return     *EpisodeStatistic    // nil on windows, and for planners
+	// Score is by the comparison's metric, nil where there is none or it does not apply. On draws of a generator its values
+	// are those of draws; a recorded stream has a single value, of which nothing is described.
+	Score  *statistic.Statistic
+	Stream *StreamStatistic  // on streams, by the comparison's metric; else nil
+	Return *EpisodeStatistic // nil on windows, and for planners
 }
 
 // Return is the metric of comparisons that count the sum of rewards.
 const Return = "return"
 
-// Results returns what policies reach on the same windows or episodes, the metric by which they are compared, and their
-// differences in it; none for other comparisons.
+// Results returns what policies reach on the same windows, streams or episodes, the metric by which they are compared,
+// and their differences in it; none for other comparisons. Differences on streams have no wins, and no interval where
+// there are too few units: its ends are then NaN.
 func Results(c Comparison) (metric string, all []Result, paired []statistic.Paired) {
 	switch r := c.(type) {
 	case *Report:
@@ -68,14 +73,42 @@ func Results(c Comparison) (metric string, all []Result, paired []statistic.Pair
 				paired = append(paired, p)
 			}
 		}
+	case *StreamReport:
+		metric = r.Counts().Key
+		for i := range r.Policies {
+			all = append(all, r.result(&r.Policies[i]))
+		}
+		for _, p := range r.Paired {
+			paired = append(paired, statistic.Paired{A: p.A, B: p.B, Metric: p.Metric, Difference: float64(p.Difference),
+				CI95: [2]float64(p.CI95), WinRate: math.NaN()})
+		}
 	case *EpisodeReport:
 		metric, paired = Return, r.Paired
 		if r.Metric != "" {
 			metric = r.Metric
 		}
 		for _, p := range r.Policies {
-			all = append(all, Result{p.Name, p.Kind, p.Score, p.Return})
+			all = append(all, Result{Name: p.Name, Kind: p.Kind, Score: p.Score, Return: p.Return})
 		}
 	}
 	return metric, all, paired
+}
+
+// result returns what a policy reaches on streams.
+func (r *StreamReport) result(p *StreamPolicy) Result {
+	x := Result{Name: p.Name, Kind: p.Kind}
+	if p.Metrics == nil {
+		return x
+	}
+	s := r.Statistic(p)
+	x.Stream = &s
+	if r.Streams.Blocks == nil && len(s.Per) > 0 {
+		values := make([]float64, len(s.Per))
+		for i, v := range s.Per {
+			values[i] = float64(v)
+		}
+		d := statistic.Describe(r.Streams.Seed, statistic.Sample{values})
+		x.Score = &d
+	}
+	return x
 }

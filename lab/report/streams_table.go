@@ -173,8 +173,12 @@ func (r *StreamReport) below() string {
 		if agent {
 			what = "agent vs it"
 		}
-		add("%s: difference of the %s on the same jobs. Verdicts need %d independent units and hold at 5 %% for all %s together "+
-			"(Holm).", what, r.Counts().Title, statistic.MinUnits, plain.Count(len(r.Paired), "rival", "rivals"))
+		all := ""
+		if n := len(r.Paired); n > 1 {
+			all = fmt.Sprintf(" for all %d rivals together (Holm)", n)
+		}
+		add("%s: difference of the %s on the same jobs. Verdicts need %d independent units and hold at 5 %%%s.", what,
+			r.Counts().Title, statistic.MinUnits, all)
 	}
 	switch {
 	case r.Streams.Units < statistic.MinUnits:
@@ -187,7 +191,7 @@ func (r *StreamReport) below() string {
 	add("Assumed: run times %s; placement %s; communication %s; %s; use and load simulated.", a.RunTimes, a.Placement,
 		a.Communication, a.Stops)
 	b.WriteString(r.forms())
-	b.WriteString(Below(r.Estimates, r.knowledge()))
+	b.WriteString(Below(r.Estimates, r.knowledge()) + r.rules())
 	return b.String()
 }
 
@@ -223,9 +227,9 @@ func (r *StreamReport) played() string {
 // more says how to get more units.
 func (r *StreamReport) more() string {
 	if r.Streams.Blocks == nil {
-		return "--set eval.streams.draws=16 plays more"
+		return "--draws 16 plays more"
 	}
-	return "a longer log has more; with --set eval.protocol=windows short windows are compared"
+	return "a longer log has more, and --windows 32 compares short windows"
 }
 
 // verdict says whether the agent is ahead of SJF, or how many units would show a small difference.

@@ -19,6 +19,13 @@ func evaluated(c arena.Comparison) (s []tfevents.Scalar) {
 		add("bounded_slowdown", m.BoundedSlowdown.Mean)
 		add("gpu_utilization", m.Utilization.Mean)
 	}
+	if r, ok := c.(*report.StreamReport); ok && r.Policies[0].Metrics != nil {
+		m := r.Policies[0].Metrics
+		add("jct_s", float64(m.JCT.Mean))
+		add("wait_s", float64(m.Wait.Mean))
+		add("bounded_slowdown", float64(m.BoundedSlowdown.Mean))
+		add("gpus_used", float64(m.Use.Mean))
+	}
 	metric, all, paired := report.Results(c)
 	for i, p := range all {
 		name := ""
@@ -28,7 +35,13 @@ func evaluated(c arena.Comparison) (s []tfevents.Scalar) {
 		if p.Return != nil {
 			add(mean+name, p.Return.Mean)
 		}
-		if p.Score != nil && metric+name != "jct_s" && metric+name != "bounded_slowdown" { // which are there
+		if metric+name == "jct_s" || metric+name == "bounded_slowdown" { // which are there
+			continue
+		}
+		switch {
+		case p.Stream != nil:
+			add(metric+name, float64(p.Stream.Mean))
+		case p.Score != nil:
 			add(metric+name, p.Score.Mean)
 		}
 	}

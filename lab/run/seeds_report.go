@@ -61,6 +61,8 @@ func (r *TrainResult) scores() (metric string, values []float64) {
 		return "", nil
 	case all[0].Score != nil:
 		return metric, all[0].Score.PerWindow
+	case all[0].Return == nil: // one recorded stream, whose single value says nothing of seeds
+		return "", nil
 	}
 	return metric, all[0].Return.PerEpisode
 }

@@ -133,7 +133,7 @@ type draw struct {
 }
 
 // mostKept is how many draws are kept. Games are played draw by draw, so that it is enough for all goroutines.
-const mostKept = 24
+const mostKept = 8
 
 func (d *draws) at(ctx context.Context, cfg *Config, i int) (traces.Window, error) {
 	d.mu.Lock()
@@ -158,8 +158,13 @@ func (d *draws) at(ctx context.Context, cfg *Config, i int) (traces.Window, erro
 	return found.window()
 }
 
-// make makes the draw of a seed. As many jobs come after the counted ones as come before their end: most jobs that
-// count have then ended before the last arrives (Measure.After).
+// tail is how many times as many jobs a draw has as come before the end of those that count. Policies that let jobs
+// starve need it: one counted job of a thousand may wait for longer than all the counted ones arrive, and where
+// arrivals stop before it ends (Measure.After), it ends early and the mean wait is too low by a quarter. Playing stops
+// when the counted jobs have ended, so that the others cost little.
+const tail = 10
+
+// make makes the draw of a seed.
 func (d *draws) make(ctx context.Context, warm, counted int, seed uint64) (traces.Window, error) {
 	most := mostOf(warm, counted)
 	for n := int(float64(most)/max(d.kept, 1e-3)*1.01) + 64; ; n *= 2 {
@@ -187,7 +192,7 @@ func mostOf(warm, counted int) int {
 	if warm == 0 {
 		return counted + counted/4 // a pilot
 	}
-	return 2 * (warm + counted)
+	return tail * (warm + counted)
 }
 
 // pilotDraws is how many pilot draws there are.

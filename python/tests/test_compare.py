@@ -243,7 +243,7 @@ def test_a_function_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[st
                "--windows", "3", "--no-whole", "--json", "--trace", str(tmp_path / "jobs.csv"),
                "--cluster", str(tmp_path / "mine.yaml")]  # fmt: skip
     settings = {key: own[key] for key in ("window", "warm", "visible", "max_gpus", "comm")}
-    (tmp_path / "run.yaml").write_text(json.dumps({"env": {**settings, "load": 2.0}}))
+    (tmp_path / "run.yaml").write_text(json.dumps({"env": {"id": "JobSelect-v1", **settings, "load": 2.0}}))
     alone = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
     assert alone["policies"][0]["metrics"]["jct_s"]["per_window"] == rival.per_window
 
@@ -404,3 +404,33 @@ def test_the_program_ends_with_a_python_that_is_killed(tmp_path: Path) -> None:
     else:
         os.kill(pid, signal.SIGKILL)
         pytest.fail("it still runs")
+
+
+STREAMS = {"trace": {"synth": {"jobs": 2000}}, "visible": 4}
+
+
+def test_streams_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    """A function that plays as fifo@slots does has its row, on draws, with intervals and verdicts."""
+    table = clustergym.compare(
+        first_legal, {"kwargs": {**STREAMS, "trace": {"synth": {"jobs": 2000}}}}, env="JobSelect-v2",
+        policies=["sjf+skip", "fifo@slots"], draws=10, jobs=40,
+    )  # fmt: skip
+    model, rival = table["model"], table["fifo@slots"]
+    assert table.streams is not None and table.streams["units"] == 10 and table.streams["counted_jobs"] == 40
+    assert len(model.per_window) == 10 and model.ci is not None and model.ci[0] < model.metrics["jct_s"] < model.ci[1]
+    assert model.metrics["jct_s"] == pytest.approx(np.mean(model.per_window))
+    assert rival.difference == pytest.approx(100 * (model.metrics["jct_s"] / rival.metrics["jct_s"] - 1))
+    assert rival.interval is not None and rival.interval[0] <= rival.difference <= rival.interval[1]
+    assert {row.verdict for row in table[1:]} <= {"ahead", "behind", "cannot be told apart"}
+    assert model.verdict is None and rival.win_rate is None
+    said = capsys.readouterr().out
+    assert "10 draws, the same for all, 40 counted jobs after 2000 of warm-up." in said and "verdict" in said
+
+
+def test_few_streams_have_no_intervals() -> None:
+    table = clustergym.compare(
+        first_legal, {"kwargs": STREAMS}, env="JobSelect-v2", policies=["sjf+skip"], draws=2, jobs=20, show=False
+    )
+    rival = table["sjf+skip"]
+    assert rival.interval is None and rival.verdict == "too few units" and table["model"].ci is None
+    assert "2 draws are too few for intervals and verdicts, which need 10." in str(table)

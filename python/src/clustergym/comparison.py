@@ -1,4 +1,4 @@
-"""A policy of yours beside heuristics, on the same held-out windows: ``gymctl eval`` in one call."""
+"""A policy of yours next to heuristics, on the same held-out jobs: ``gymctl eval`` in one call."""
 
 from __future__ import annotations
 
@@ -43,12 +43,17 @@ class Row:
     Attributes:
         name: as in ``policies``, or the name of the model.
         kind: ``"external"`` (the model), ``"checkpoint"``, ``"heuristic"`` or ``"slots"``.
-        metrics: the mean of each metric over the windows, by the names of ``gymctl eval --json``: ``jct_s``, ``wait_s``, ….
-        per_window: the values of ``metric`` in each window.
+        metrics: the mean of each metric over the windows or streams, by the names of ``gymctl eval --json``: ``jct_s``,
+            ``wait_s``, ….
+        per_window: the values of ``metric`` in each window or stream.
         metric: what policies are compared by: ``"jct_s"``, or the environment's own.
-        difference: by how many percent the model's metric is above this policy's, over the same windows. None for the model.
-        interval: the 95 % bootstrap interval of difference.
-        win_rate: the share of windows in which the model is better, ties count half.
+        difference: by how many percent the model's metric is above this policy's, on the same jobs. None for the model.
+        interval: the 95 % interval of difference. None where there are too few streams or blocks for one.
+        win_rate: the share of windows in which the model is better, ties count half. None on streams.
+        ci: on streams, the 95 % interval of the mean of ``metric``. None where there are too few.
+        verdict: on streams, whether the model is ``"ahead"`` of this policy, ``"behind"`` it, ``"cannot be told apart"`` from
+            it, or there are ``"too few units"``; for all policies of the table together. None for the model.
+        keeps_up: False for a policy whose backlog grows as long as jobs arrive: its mean grows with the length of streams.
         trained_on: the estimates of run times with which a checkpoint was trained. None for other policies.
         asks_nothing: whether it does not ask for run times, so that it is the same on every rung.
         greedy: the rule by which an agent of gymctl chooses its actions, where it is not the usual one of its kind.
@@ -65,6 +70,9 @@ class Row:
     trained_on: str | None = None
     asks_nothing: bool = False
     greedy: str | None = None
+    ci: tuple[float, float] | None = None
+    verdict: str | None = None
+    keeps_up: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,11 @@ class Table(Sequence[Row]):
         """The rung of :attr:`estimates`: none, submit-time, causal, noisy or exact. Only policies of one rung compare."""
         return str(self.document.get("rung", ""))
 
+    @property
+    def streams(self) -> dict[str, Any] | None:
+        """What was played in place of windows: ``units``, ``warm_jobs``, ``counted_jobs``, …. None = windows were."""
+        return self.document.get("streams") if self.document.get("protocol") == "streams" else None
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -104,16 +117,20 @@ class Table(Sequence[Row]):
         model = self.rows[0]
         what = "JCT" if model.metric == "jct_s" else model.metric
         factor, unit = _unit(model.metric, [float(np.mean(row.per_window)) for row in self.rows])
-        lines = [
-            ["policy", f"mean {what}", "bounded slowdown", f"{model.name} differs by [95 %]", f"{model.name} wins"]
-        ]
+        last = f"{model.name} wins" if self.streams is None else "verdict"
+        lines = [["policy", f"mean {what}", "bounded slowdown", f"{model.name} differs by [95 %]", last]]
         for row in self.rows:
             paired = ["", ""]
-            if row.difference is not None and row.interval is not None and row.win_rate is not None:
-                low, high = row.interval
-                paired = [f"{row.difference:+.1f} % [{low:+.1f}, {high:+.1f}]", f"{100 * row.win_rate:.0f} %"]
-            value = f"{float(np.mean(row.per_window)) * factor:.4g}{unit}"
-            name = row.name
+            if row.difference is not None:
+                paired[0] = f"{row.difference:+.1f} %"
+                if row.interval is not None:
+                    paired[0] += f" [{row.interval[0]:+.1f}, {row.interval[1]:+.1f}]"
+                paired[1] = row.verdict or (f"{100 * row.win_rate:.0f} %" if row.win_rate is not None else "")
+            mean = float(np.mean(row.per_window))
+            value = f"{mean * factor:.4g}{unit}"
+            if row.ci is not None:
+                value = f"{mean * factor:.4g} [{row.ci[0] * factor:.4g}, {row.ci[1] * factor:.4g}]{unit}"
+            name = row.name if row.keeps_up else f"{row.name} (does not keep up)"
             if row.trained_on is not None and row.trained_on != self.estimates:
                 name += f" (trained on {row.trained_on})"
             lines.append([name, value, f"{row.metrics.get('bounded_slowdown', math.nan):.2f}", *paired])
@@ -128,12 +145,7 @@ class Table(Sequence[Row]):
         if self.estimates:
             known = self.estimates if self.estimates.startswith(self.rung) else f"{self.estimates} ({self.rung})"
             text[:0] = [f"estimates: {known}", ""]
-        text += [
-            "",
-            f"{len(model.per_window)} windows, the same for all. {model.name} differs by: its mean {what} over the policy's, "
-            "with the paired 95 % interval;",
-            "it wins a window in which it is better (ties count half).",
-        ]
+        text += ["", *self._below(model, what)]
         nothing = [row.name for row in self.rows if row.asks_nothing]
         if nothing:
             asks = " asks" if len(nothing) == 1 else " ask"
@@ -141,6 +153,24 @@ class Table(Sequence[Row]):
                 " and ".join(filter(None, [", ".join(nothing[:-1]), nothing[-1]])) + asks + " nothing of run times."
             )
         return "\n".join(text)
+
+
+    def _below(self, model: Row, what: str) -> list[str]:
+        differs = f"{model.name} differs by: its mean {what} over the policy's, with the paired 95 % interval"
+        played = self.streams
+        if played is None:
+            return [
+                f"{len(model.per_window)} windows, the same for all. {differs};",
+                "it wins a window in which it is better (ties count half).",
+            ]
+        units = f"{played['units']} {'blocks' if played.get('blocks') else 'draws'}"
+        text = [
+            f"{units}, the same for all, {played['counted_jobs']} counted jobs after {played['warm_jobs']} of warm-up. {differs}.",
+            f"Verdicts: whether {model.name} is ahead of the policy or behind it, at 5 % for all policies together (Holm).",
+        ]
+        if any(row.verdict == "too few units" for row in self.rows):
+            text.append(f"{units} are too few for intervals and verdicts, which need 10.")
+        return text
 
 
 def _unit(metric: str, values: Sequence[float]) -> tuple[float, str]:
@@ -158,7 +188,9 @@ def compare(
     env: str = "JobSelect-v1",
     policies: Sequence[str] | None = None,
     checkpoints: Sequence[str | os.PathLike[str]] = (),
-    windows: int = 32,
+    windows: int | None = None,
+    draws: int | None = None,
+    jobs: int | None = None,
     seeds: int = 1,
     name: str = "model",
     obs: str | None = None,
@@ -168,7 +200,10 @@ def compare(
     timeout: float = 60.0,
     gymctl: str | None = None,
 ) -> Table:
-    """Plays held-out windows of a workload with a model and with other policies, and compares them window by window.
+    """Plays held-out jobs of a workload with a model and with other policies, and compares them.
+
+    Policies play streams of jobs, in which thousands of decisions may follow each other; in environments of version 1, and
+    with ``windows``, they play short windows, each on a cluster without a queue.
 
     Args:
         model: one with the method ``predict`` of Stable-Baselines3, masked or not (:func:`clustergym.load` gives one too), or
@@ -180,12 +215,15 @@ def compare(
         env: the environment's id.
         policies: what it is compared with, as ``gymctl eval --policies`` names them; None = the environment's rivals.
         checkpoints: runs of ``gymctl train`` that play too.
-        windows: at most so many windows of the workload's test part.
-        seeds: how often policies that draw at random play each window.
+        windows: at most so many windows of the workload's test part, in place of streams. None = 32 in environments of
+            version 1, else streams.
+        draws: how many independent draws of a generated workload; None = 16.
+        jobs: how many jobs count in each draw; None = 2000.
+        seeds: how often policies that draw at random play each window or stream.
         name: what the model is called.
         obs: the view of observations, ``"dict"`` or ``"flat"``; None = that of ``model.observation_space``, else that of
             env_kwargs, else that of :class:`~clustergym.RemoteEnv`.
-        reset: called before each window, for models with a memory.
+        reset: called before each window or stream, for models with a memory.
         transform: what is done to observations before the model gets them, in place of what is around its own environment: a
             ``VecNormalize``, the file that its ``save`` has written (a pickle: open none of strangers), a function of an
             observation, or False for nothing.
@@ -206,7 +244,10 @@ def compare(
     seen = ["info", "obs"] if isinstance(space, spaces.Dict) and _MASK in space.spaces else ["info"]
     token = secrets.token_hex(32)
     with tempfile.TemporaryDirectory(prefix="clustergym-compare-") as folder, token_file(token) as tokens:
-        args = ["eval", *_config(env, env_kwargs or {}, Path(folder)), "--windows", str(windows), "--seeds", str(seeds)]
+        args = ["eval", *_config(env, env_kwargs or {}, Path(folder)), "--seeds", str(seeds)]
+        for flag, value in {"--windows": windows, "--draws": draws, "--jobs": jobs}.items():
+            if value is not None:
+                args += [flag, str(value)]
         if policies is not None:
             args += ["--policies", ",".join(policies)]
         for run in checkpoints:
@@ -309,28 +350,44 @@ def _said(child: Child, folder: str) -> str:
     return re.sub(re.escape(folder + os.sep) + r"(run|cluster)\.yaml(:\d+)?(: )?", "", child.sentence())
 
 
+def _number(value: float | None) -> float:
+    """A number of the document, in which what is no number is null."""
+    return math.nan if value is None else float(value)
+
+
+def _interval(ends: Sequence[float | None] | None) -> tuple[float, float] | None:
+    """An interval of the document: null = there is none, and an upper end that is null = there is no limit."""
+    if ends is None:
+        return None
+    low, high = ends
+    return _number(low), math.inf if high is None else float(high)
+
+
 def _rows(document: Mapping[str, Any], name: str) -> list[Row]:
     metric = document.get("metric") or "jct_s"
+    streams = document.get("protocol") == "streams"
     rows: list[Row] = []
     for policy in document["policies"]:
         if "metrics" not in policy:
             raise ClusterGymError(f"compare: {policy['name']} {policy.get('missing') or 'has no results'}")
         metrics = {key: value for key, value in policy["metrics"].items() if isinstance(value, Mapping)}
         by = metrics.get(metric) or metrics.get("score") or metrics["jct_s"]
-        means = {key: float(value["mean"]) for key, value in metrics.items()}
+        means = {key: _number(value["mean"]) for key, value in metrics.items()}
+        values = by["per_stream"] if streams else by["per_window"]
         row = Row(
-            policy["name"], policy["kind"], means, [float(x) for x in by["per_window"]], metric,
+            policy["name"], policy["kind"], means, [_number(x) for x in values], metric,
             trained_on=policy.get("trained_on"), asks_nothing=bool(policy.get("asks_nothing")),
-            greedy=policy.get("greedy"),
+            greedy=policy.get("greedy"), ci=_interval(by["ci95"]) if streams else None,
+            keeps_up=bool(policy["metrics"].get("keeps_up", True)),
         )  # fmt: skip
         for pair in document.get("paired") or []:
             if pair["a"] == name and pair["b"] == row.name and pair["metric"] == metric:
-                low, high = pair["ci95"]
                 row = replace(
                     row,
-                    difference=float(pair["difference_percent"]),
-                    interval=(float(low), float(high)),
-                    win_rate=float(pair["win_rate"]),
+                    difference=_number(pair["difference_percent"]),
+                    interval=_interval(pair["ci95"]),
+                    win_rate=None if streams else float(pair["win_rate"]),
+                    verdict=pair.get("verdict"),
                 )
         rows.append(row)
     return sorted(rows, key=lambda row: row.name != name)

@@ -25,7 +25,8 @@ def evaluate(
     reset: Callable[[], None] | None = None,
     transform: Any = None,
 ) -> list[dict[str, float]]:
-    """Plays the windows of a running ``gymctl eval --serve ADDR --external NAME``, which then counts this policy too.
+    """Plays the streams or windows of a running ``gymctl eval --serve ADDR --external NAME``, which then counts this policy
+    too. An episode on a stream may have thousands of decisions.
 
     Args:
         act: gives the action for an observation and the mask of legal actions (bool [actions]): a function, or a model, as
@@ -36,11 +37,11 @@ def evaluate(
         timeout: seconds that any wait may last.
         obs: the view of observations, as for :class:`~clustergym.RemoteEnv`.
         mask: where masks are besides the second argument of act: ``"obs"`` puts them into the observation too.
-        reset: called before each window, for policies with a memory.
+        reset: called before each stream or window, for policies with a memory.
         transform: of a model, as for :func:`clustergym.compare`.
 
     Returns:
-        For each window the return ``r`` and the length ``l`` of its episode, without windows in which there is nothing to
+        For each stream or window the return ``r`` and the length ``l`` of its episode, without windows in which there is nothing to
         decide, and without those that were left when ``gymctl eval`` ended. The metrics of the comparison are those that
         ``gymctl eval`` prints.
     """

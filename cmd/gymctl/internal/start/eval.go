@@ -22,6 +22,7 @@ import (
 	"clustergym/lab/report"
 	"clustergym/lab/run"
 	"clustergym/lab/rundir"
+	"clustergym/lab/stream"
 	"clustergym/lab/workload"
 	"clustergym/pages"
 	"clustergym/pages/runpage"
@@ -52,10 +53,21 @@ func evalVerb(a *cli.App) *cobra.Command {
 	o.door.Cfg.DrainTimeout = options.EvalDrain
 	c := &cobra.Command{
 		Use:   "eval",
-		Short: "Compare checkpoints and heuristics on the same held-out windows",
-		Long: `eval plays checkpoints and heuristics on the same test windows of a workload and compares them: mean JCT, IQM over
-windows with 95 % bootstrap intervals, paired differences, wins. Where the configuration has eval.whole: true, each then runs
-once over the whole test part; quickstart, and so eval without a configuration, has false.
+		Short: "Compare checkpoints and heuristics on the same held-out jobs",
+		Long: `eval plays checkpoints and heuristics on the same jobs and compares them: mean JCT with its 95 % interval, and the
+paired difference from the agent, or from the first policy, with a verdict. A verdict needs ten independent units and holds
+for all rivals together (Holm).
+
+Policies play streams of jobs: unbroken arrivals on a cluster that is empty at first. The jobs of the warm-up do not count,
+and arrivals continue until the counted jobs have ended. Of a generated workload there are 16 independent draws of the
+generator (--draws, eval.streams.draws) with 2,000 counted jobs each (--jobs, eval.streams.jobs) after 2,000 of warm-up or
+more (eval.streams.warm). Of a recorded trace there is one stream, its test part, warmed up by the part before it and cut
+into blocks of time. The table marks policies whose backlog grows.
+
+--windows N plays at most N short windows of the test part in place of streams (eval.protocol: windows): their cluster is
+without a queue at first and empty at the end. That is a transient, and is there for comparisons with papers that measure
+it. It is the default in environments of version 1. The table has the IQM over windows with 95 % bootstrap intervals, paired
+differences and wins. Where the configuration has eval.whole: true, each policy then runs once over the whole test part.
 
 Workload, cluster and environment are those of the first checkpoint's run, or of a configuration (-c, default
 quickstart); --trace and --cluster replace them. Without a checkpoint, sizes that are not given follow from them, as in
@@ -66,12 +78,13 @@ Environments without the cluster simulator are played for --episodes episodes in
 have planners and rules of their own (gymctl envs ID); for problems such as CartPole-v1 the only policy to compare with
 is random. A folder of train --seeds counts as all runs in it.
 
-Policies on windows are ` + config.FormsOf(envs.Find(jobselect.ID)) + `.
+Policies are ` + config.FormsOf(envs.Find(jobselect.ID)) + `.
 An order without an admission uses strict, or skip if it preempts. rollout:POLICY looks ahead from POLICY's choice
 by simulation (docs/guides/look-ahead.md); --budget, or eval.rollout.budget, says how much a decision may cost.
+hindsight:POLICY searches whole windows and so cannot play streams.
 
 --rungs plays everything once with each of several estimates of run times (none, trace, history, gbdt, gbdt:FILE, exact,
-noisy:SIGMA) on the same windows, and prints one table: what each policy reaches by what is known of run times, and how much it
+noisy:SIGMA) on the same jobs, and prints one table: what each policy reaches by what is known of run times, and how much it
 loses against itself with exact ones, or else with the last that are named. Policies that rank by run times are absent where
 there are none. Observations of checkpoints keep their shape. The run over the whole test part is left out.
 
@@ -80,20 +93,22 @@ there are none. Observations of checkpoints keep their shape. The run over the w
 the environment's observations and actions. --name is its name in the table; the first --name belongs to the first model.
 
 --html writes a page: how the checkpoints' runs learned beside their rivals, paired differences with their intervals, and
-the schedules of a test window under the first checkpoint and SJF.
+the schedules of the first counted jobs, or of a test window, under the first checkpoint and SJF.
 
 Policies of other programs take part over the bridge: --serve opens a server during the evaluation, and each --external
 names a policy. Its program opens environment eval with the argument policy=NAME (Python: clustergym.evaluate) and plays
-as many episodes as meta.windows says; each reset begins the next window, whatever its seed. gymctl measures the results.
-A policy that finishes no window for --external-timeout, or leaves before it has played all, gets a row "missing", and
-the exit code is 1.
+as many episodes as meta.windows says; each reset begins the next stream or window, whatever its seed. An episode on a
+stream may have thousands of decisions, and its program sees neither which jobs count nor how many come. gymctl measures
+the results. A policy that finishes no stream or window for --external-timeout, or leaves before it has played all, gets a
+row "missing", and the exit code is 1.
 
 --listen lets workers on other machines play games (gymctl worker; docs/guides/many-machines.md), except those of
 policies whose budget is
 a time. The results are the same.`,
 		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
-  gymctl eval --policies fifo,sjf+skip,srtf --windows 8 --json
-  gymctl eval --policies sjf+skip,rollout:sjf+skip,rollout:sjf@slots --budget 64 --windows 4 --no-whole
+  gymctl eval --policies fifo,sjf+skip,hold --draws 32 --json
+  gymctl eval --trace jobs.csv --cluster 8x8 --policies fifo+skip,multifactor+easy,sjf+skip
+  gymctl eval --policies sjf+skip,rollout:sjf+skip,rollout:sjf@slots --budget 64 --windows 4
   gymctl eval --checkpoint runs/mine --trace other.csv --cluster topdrl-2x4x4
   gymctl eval --policies sjf@slots --serve 127.0.0.1:8765 --external sb3 --external tianshou
   gymctl eval --checkpoint runs/mine --rungs none,history,exact
@@ -113,7 +128,11 @@ func (o *evalOptions) flags(c *cobra.Command) {
 		func(cfg *config.Config) *[]string { return &cfg.Eval.Policies })
 	options.BudgetFlag(f, &o.budget)
 	o.weights.Flags(f)
-	options.LateFlag(&o.late, f.IntVar, "windows", 32, "at most `N` test windows",
+	options.LateFlag(&o.late, f.IntVar, "draws", stream.DefaultDraws, "`N` draws of a generated workload",
+		func(cfg *config.Config) *int { return &cfg.Eval.Streams.Draws })
+	options.LateFlag(&o.late, f.IntVar, "jobs", stream.DefaultJobs, "`N` jobs that count in each draw",
+		func(cfg *config.Config) *int { return &cfg.Eval.Streams.Jobs })
+	options.LateFlag(&o.late, f.IntVar, "windows", 32, "at most `N` test windows in place of streams",
 		func(cfg *config.Config) *int { return &cfg.Eval.Windows })
 	options.LateFlag(&o.late, f.IntVar, "episodes", 100, "`N` test episodes, for environments without a workload",
 		func(cfg *config.Config) *int { return &cfg.Eval.Episodes })
@@ -136,12 +155,13 @@ func (o *evalOptions) flags(c *cobra.Command) {
 	cli.CompleteList(c, "rungs", func(*cobra.Command, string) []string { return options.EstimateNames() })
 	cli.CompleteDir(c, "checkpoint")
 	f.DurationVar(&o.external.Timeout, "external-timeout", 10*time.Minute,
-		"give up on policies of --external when none of them has finished a window for this long")
+		"give up on policies of --external when none of them has finished a stream or window for this long")
 	options.ExternalRules(c)
 	cli.Needs(c, []string{"checkpoint"}, "ui")
 	cli.Apart(c, []string{"listen", "queue"}, "serve", "policy-onnx")
 	cli.Apart(c, []string{"rungs"}, "serve", "estimates")
 	cli.Apart(c, []string{"checkpoint"}, "env")
+	cli.Apart(c, []string{"windows"}, "draws", "jobs")
 	options.Sections(c)
 }
 
@@ -161,6 +181,9 @@ func (o *evalOptions) complete(c *cobra.Command) (err error) {
 		return err
 	}
 	o.late.Apply(c, &o.cfg)
+	if err := o.protocol(c); err != nil {
+		return err
+	}
 	if c.Flags().Changed("no-whole") {
 		o.cfg.Eval.Whole = false
 	}
@@ -176,13 +199,32 @@ func (o *evalOptions) complete(c *cobra.Command) (err error) {
 	if err := o.cfg.Validate(); err != nil {
 		flags := map[string]string{
 			"eval.policies": "policies", "eval.windows": "windows", "eval.seeds": "seeds", "eval.episodes": "episodes",
-			"eval.whole": "no-whole", "env.estimates": "estimates",
+			"eval.whole": "no-whole", "env.estimates": "estimates", "eval.streams.draws": "draws", "eval.streams.jobs": "jobs",
 		}
 		if o.rungs != nil {
 			flags["env.estimates"] = "rungs"
 		}
 		return cli.GivenFaults(c, err, flags)
 	}
+	return nil
+}
+
+// protocol sets what is played to what the flags are about: windows, or streams.
+func (o *evalOptions) protocol(c *cobra.Command) error {
+	given, windows := options.Changed(c, "draws", "jobs"), c.Flags().Changed("windows")
+	switch {
+	case given == "" && !windows || windows && !o.cfg.Simulated():
+		return nil
+	case windows:
+		o.cfg.Eval.Protocol = config.OnWindows
+		return nil
+	case !o.cfg.Simulated():
+		return fault.Mistakef("--%s is for draws of a workload: %s has none; use --episodes", given, o.cfg.Env.ID)
+	case o.cfg.Trace.File != "":
+		return fault.Mistakef("--%s is for draws of a generator: %s is recorded, and its test part is the one stream that is "+
+			"played", given, o.cfg.Trace.File)
+	}
+	o.cfg.Eval.Protocol = config.OnStreams
 	return nil
 }
 
