@@ -38,14 +38,18 @@ func Generated(cfg Config, generate Generator, kept float64, seed uint64, name s
 // lastPart is the part of a recorded stream, one in so many jobs, that arrives after those that count.
 const lastPart = 20
 
+// leastJobs is the smallest number of jobs of a recorded part of which anything can be said.
+const leastJobs = 20
+
 // Recorded returns the one stream of a recorded workload: part, warmed up by the part before it. The last jobs of the
 // part do not count: the log ends while they wait.
 func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 	lo, hi := part.Bounds(len(w.All()))
 	warm, _ := (part - 1).Bounds(len(w.All()))
 	last := max(1, (hi-lo)/lastPart)
-	if part == traces.Training || hi-lo-last < 1 {
-		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream", part, hi-lo)
+	if part == traces.Training || hi-lo < leastJobs {
+		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream, which needs %d; use a longer trace", part, hi-lo,
+			leastJobs)
 	}
 	return &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last, First: lo}}, nil
 }
