@@ -17,7 +17,6 @@ import (
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
-	"clustergym/lab/envs"
 	"clustergym/lab/report"
 	"clustergym/lab/rundir"
 	format "clustergym/nets/onnx"
@@ -227,7 +226,7 @@ func (c *card) results(r *results) {
 	}
 	m := report.MetricOf(c.e.Spec.ID)
 	if r.streams != nil {
-		c.streams(r, &m)
+		c.streams(r)
 		return
 	}
 	on := plain.Count(r.windows, "test window", "test windows")
@@ -278,8 +277,8 @@ func (c *card) results(r *results) {
 }
 
 // streams is results of a comparison on streams.
-func (c *card) streams(r *results, m *envs.Metric) {
-	s := r.streams
+func (c *card) streams(r *results) {
+	s, m := r.streams, report.MetricOf(c.e.Spec.ID)
 	what := fmt.Sprintf("On %s of jobs that neither training nor the choice of the checkpoint used, %d of which count in each",
 		strings.Replace(s.Units(), "draw", "independent draw", 1), s.Streams.Counted)
 	if s.Streams.Blocks != nil {

@@ -227,9 +227,9 @@ func (r *StreamReport) played() string {
 // more says how to get more units.
 func (r *StreamReport) more() string {
 	if r.Streams.Blocks == nil {
-		return "--draws 16 plays more"
+		return "eval.streams.draws says how many are played"
 	}
-	return "a longer log has more, and --windows 32 compares short windows"
+	return "a longer log has more, and eval.protocol windows compares short windows"
 }
 
 // verdict says whether the agent is ahead of SJF, or how many units would show a small difference.
