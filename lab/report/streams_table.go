@@ -312,8 +312,8 @@ func (l *LoadInfo) warning() string {
 		return "The jobs ask for more GPU time than there is: no policy can keep up, and waits grow with the length of the " +
 			"streams."
 	case l.Offered > 1:
-		return fmt.Sprintf("The counted jobs happen to offer %.2f, where the whole workload offers %.3g: waits are those of a "+
-			"crowded time, and longer streams come closer to the workload's.", l.Offered, l.Asked)
+		return fmt.Sprintf("The counted jobs happen to offer %.2f, where the whole workload offers %.3g: waits are those of "+
+			"a crowded time, and longer streams come closer to the workload's.", l.Offered, l.Asked)
 	}
 	return ""
 }

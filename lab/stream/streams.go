@@ -48,8 +48,8 @@ func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 	warm, _ := (part - 1).Bounds(len(w.All()))
 	last := max(1, (hi-lo)/lastPart)
 	if part == traces.Training || hi-lo < leastJobs {
-		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream, which needs %d; use a longer trace", part, hi-lo,
-			leastJobs)
+		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream, which needs %d; use a longer trace", part,
+			hi-lo, leastJobs)
 	}
 	return &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last, First: lo}}, nil
 }
