@@ -93,7 +93,7 @@ out.
 (docs/reference/onnx.md). It must fit the environment's observations and actions. --name is its name in the table; the
 first --name belongs to the first model.
 
---html writes a page: how the checkpoints' runs learned and their rivals did in validations, paired differences with their intervals,
+--html writes a page: how the checkpoints' runs learned next to their rivals, paired differences with their intervals,
 and the schedules of the first counted jobs, or of a test window, under the first checkpoint and SJF.
 
 Policies of other programs take part over the bridge: --serve opens a server during the evaluation, and each --external
