@@ -9,6 +9,8 @@
 //     weighed its options beside what a rival would have done
 //   - htmlpage: writes results as one HTML page: learning curves, comparisons with their intervals, tables, and the
 //     schedules of a workload
+//   - stream: is how policies are measured on a cluster in operation: on streams of jobs, whose arrivals do not stop
+//     when the jobs that count have come
 //   - workload: opens what users name: traces in any known format or from the generator, clusters, throughput tables,
 //     interference tables and samples of service times
 //   - plan: is gymctl plan: it plans task graphs, recorded or generated, with list schedulers and whale optimisation

@@ -50,23 +50,24 @@ type Agent struct {
 	finalObs []float32   // [rows, ObsLen], of rows whose value is needed
 	finalRow []int       // rows in finalObs
 
-	losses []*loss // one for each worker; with Config.CriticEpochs of the policy alone
-	critic *critic // with Config.CriticEpochs
-	shards []stats // of a minibatch
-	grads  *optim.ShardSum
-	index  []int // of live steps, shuffled
-	batch  minibatch
-	pass   []moments  // of the minibatches of a pass
-	ahead  []float64  // for their exchange
-	sums   [6]float64 // for exchanges, in a field so that it allocates nothing
-	work   func(worker, i int) error
-	groups *groups // with Config.Baseline group
-	popart *popart // with Config.ValueNorm popart
-	study  *study  // nil until a teacher is watched
-	taught taught
-	anchor *anchor // with Config.Anchor
-	warm   int     // updates of the critic's warm-up that are done
-	stats  agents.Stats
+	losses  []*loss // one for each worker; with Config.CriticEpochs of the policy alone
+	critic  *critic // with Config.CriticEpochs
+	shards  []stats // of a minibatch
+	grads   *optim.ShardSum
+	index   []int // of live steps, shuffled
+	batch   minibatch
+	pass    []moments  // of the minibatches of a pass
+	ahead   []float64  // for their exchange
+	sums    [6]float64 // for exchanges, in a field so that it allocates nothing
+	work    func(worker, i int) error
+	groups  *groups // with Config.Baseline group
+	average average // of the reward, with Config.Average
+	popart  *popart // with Config.ValueNorm popart
+	study   *study  // nil until a teacher is watched
+	taught  taught
+	anchor  *anchor // with Config.Anchor
+	warm    int     // updates of the critic's warm-up that are done
+	stats   agents.Stats
 }
 
 var _ agents.Agent = (*Agent)(nil)

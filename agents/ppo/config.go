@@ -37,6 +37,10 @@ type Config struct {
 
 	Gamma  float64 `yaml:"gamma"`  // discount factor per env.Spec.Tau, or per step where that is 0
 	Lambda float64 `yaml:"lambda"` // of generalised advantage estimation, per decision
+	// Average, if not 0, learns differential values: the running average of the reward per simulated time is subtracted
+	// from rewards, and this is the share of the average that each rollout renews. It is for environments whose episodes
+	// are stretches of a task without an end, with gamma 1; without it and gamma 1, values there grow without bound.
+	Average float64 `yaml:"average,omitempty"`
 	// LambdaTau, if not 0, is the simulated time over which Lambda applies once, instead of once per decision: decisions
 	// at one instant then share all that follows it.
 	LambdaTau time.Duration `yaml:"lambda_tau,omitempty"`
@@ -139,7 +143,7 @@ const (
 )
 
 // timed reports whether advantages need the simulated time of steps.
-func (c Config) timed() bool { return c.LambdaTau > 0 || c.Baseline == ByGroup }
+func (c Config) timed() bool { return c.LambdaTau > 0 || c.Baseline == ByGroup || c.Average > 0 }
 
 // quorum returns how many replicas with full rollouts cut the others short.
 func (c Config) quorum() int { return int(math.Ceil(c.PreemptShare*float64(c.Replicas) - 1e-9)) }
@@ -202,6 +206,9 @@ func (c Config) Validate() error {
 	l.Add(c.AdamEps > 0 && c.AdamEps <= 1, "adam_eps", c.AdamEps, "a number in (0, 1]")
 	l.Add(c.Gamma >= 0 && c.Gamma <= 1, "gamma", c.Gamma, "a number in [0, 1]")
 	l.Add(c.Lambda >= 0 && c.Lambda <= 1, "lambda", c.Lambda, "a number in [0, 1]")
+	l.Add(c.Average >= 0 && c.Average <= 1, "average", c.Average, "the share of the average that a rollout renews, in (0, 1], or 0 = discounted values")
+	l.Add(c.Average == 0 || c.Gamma == 1, "average", c.Average, "0 with a gamma below 1: differential values are not discounted")
+	l.Add(c.Average == 0 || c.Replicas <= 1, "average", c.Average, "0 with replicas, each of which would have an average of its own")
 	l.Add(c.LambdaTau >= 0, "lambda_tau", c.LambdaTau, "a time over which lambda applies once, or 0s = per decision")
 	switch {
 	case c.Baseline != ByCritic && c.Baseline != ByGroup:

@@ -36,6 +36,9 @@ func (a *Agent) Learn(ctx context.Context) (agents.Stats, error) {
 	if a.taught.Unit != 0 {
 		a.graduate(scale)
 	}
+	if a.cfg.Average > 0 {
+		a.subtract()
+	}
 	if err := a.roll.Advantages(a.last, float32(a.cfg.Lambda), float32(1/scale)); err != nil {
 		return nil, err
 	}
@@ -103,6 +106,9 @@ func (a *Agent) report(p, v passed, explained, lr, clip, scale, shared float64) 
 	)
 	if a.groups != nil {
 		a.stats = append(a.stats, agents.Stat{Name: "ppo/group_share", Value: shared})
+	}
+	if a.cfg.Average > 0 {
+		a.stats = append(a.stats, agents.Stat{Name: "ppo/average_reward", Value: 3600 * a.average.PerSecond})
 	}
 	if a.popart != nil {
 		a.stats = append(a.stats, agents.Stat{Name: "ppo/value_mean", Value: a.popart.Mu},

@@ -32,6 +32,8 @@ type state struct {
 	// with.
 	Warm     int  `json:"warm,omitempty"`
 	Anchored bool `json:"anchored,omitempty"`
+	// Average is set with Config.Average once a rollout has been learnt from.
+	Average *average `json:"average,omitempty"`
 }
 
 // groupsState is where the rows of groups are, now and at the rollout's first step.
@@ -99,6 +101,10 @@ func (a *Agent) save() (state, error) {
 		s.Taught = &kept
 	}
 	s.Warm, s.Anchored = a.warm, a.anchor != nil && a.anchor.set
+	if a.average.Known {
+		kept := a.average
+		s.Average = &kept
+	}
 	return s, nil
 }
 
@@ -134,6 +140,9 @@ func (a *Agent) load(s state) error {
 		return fmt.Errorf("ppo: %d updates of its critic's warm-up and an anchor %v cannot be (critic_warmup %d, anchor %v)",
 			s.Warm, s.Anchored, a.cfg.CriticWarmup, a.cfg.Anchor)
 	}
+	if v := s.Average; v != nil && (a.cfg.Average == 0 || !v.sane()) {
+		return fmt.Errorf("ppo: an average reward of %v cannot be (average %v)", v.PerSecond, a.cfg.Average)
+	}
 	if err := a.orderPCG.UnmarshalBinary(s.Order); err != nil { // an error changes nothing
 		return fmt.Errorf("ppo: the shuffling stream: %w", err)
 	}
@@ -148,6 +157,10 @@ func (a *Agent) load(s state) error {
 		a.taught = *s.Taught
 	}
 	a.warm = s.Warm
+	a.average = average{}
+	if s.Average != nil {
+		a.average = *s.Average
+	}
 	if a.anchor != nil {
 		a.anchor.set = s.Anchored
 	}

@@ -45,7 +45,7 @@ func TestEveryKindOfNameHasASuggestion(t *testing.T) {
 		{"eval --policies sjf@slot", "sjf@slots"},
 		{"eval --env DAGPlace-v1 --policies hef", "heft"},
 		{"eval --env WorkerPlace-v1 --policies tetrs@slots", "tetris@slots"},
-		{"eval --env JobSelect-v2", "JobSelect-v1"},
+		{"eval --env JobSelect-v3", "JobSelect-v2"},
 		{"eval -c quickstrt", "quickstart"},
 		{"eval --format csvv --trace jobs.csv", "csv"},
 		{"train --agent pppo", "ppo"},

@@ -23,7 +23,7 @@ func TestRunsKeepTheirFiles(t *testing.T) {
 	var lines []string
 	clitest.Elsewhere(t, func() {
 		for _, c := range []struct{ preset, args string }{
-			{"quickstart", jobs + ppo + teach + " --set env.warm=8 --set train.imitate=sjf@slots"},
+			{"quickstart-v1", jobs + ppo + teach + " --set env.warm=8 --set train.imitate=sjf@slots"},
 			{"jobselect-preempt", jobs + ppo + plain + " --set env.warm=8"},
 			{"gpupick-ppo", jobs + ppo},
 			{"gpupick-table", jobs + ppo},
@@ -55,7 +55,7 @@ func TestRunsKeepTheirFiles(t *testing.T) {
 				"portable", "--workers", "2", "--json"),
 			done(t, "eval of an ONNX model",
 				strings.Fields(
-					"eval -c quickstart --policy-onnx policy.onnx --policies sjf@slots --kernels portable --workers 2 --json"+jobs+
+					"eval -c quickstart-v1 --policy-onnx policy.onnx --policies sjf@slots --kernels portable --workers 2 --json"+jobs+
 						" --set env.warm=8")...),
 		)
 	})
@@ -72,9 +72,9 @@ func TestComparisonsKeepTheirDocuments(t *testing.T) {
 			{"eval JobSelect",
 				"eval -c quickstart-exact --policies sjf+skip,sjf@slots,random@slots,hold,hold@slots,gittins+skip,hindsight:sjf+skip --windows 3 --set env.warm=8" + few},
 			{"eval rungs",
-				"eval -c quickstart --rungs none,history,gbdt,exact --policies fifo+skip,smallest@slots,sjf+skip --windows 3 --set env.warm=8" + few},
+				"eval -c quickstart-v1 --rungs none,history,gbdt,exact --policies fifo+skip,smallest@slots,sjf+skip --windows 3 --set env.warm=8" + few},
 			{"eval rollout",
-				"eval -c quickstart --policies sjf+skip,rollout:sjf@slots --budget 8 --windows 2 --no-whole --set env.warm=8" +
+				"eval -c quickstart-v1 --policies sjf+skip,rollout:sjf@slots --budget 8 --windows 2 --no-whole --set env.warm=8" +
 					few},
 			{"eval preempt",
 				"eval -c jobselect-preempt --policies srtf+skip,gittins@slots,index@slots --windows 2 --no-whole --set env.warm=8" +

@@ -1,18 +1,24 @@
 package delayoffer
 
 import (
+	"slices"
 	"time"
 
 	"clustergym/env/sched"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"
 )
 
-// ID is the environment's name and version.
-const ID = "DelayOffer-v1"
+// The versions of the environment. Episodes of version 1 are windows that begin on an empty cluster and end empty;
+// those of version 2 are stretches of a cluster in operation (sched.Ongoing).
+const (
+	ID = "DelayOffer-v2"
+	V1 = "DelayOffer-v1"
+)
 
-// Config holds the settings. A change of a default that changes returns gets a new version.
+// Config holds the settings of version 1. A change of a default that changes returns gets a new version.
 type Config struct {
 	Gamma   float64       `yaml:"gamma"`    // discount per tau
 	Tau     time.Duration `yaml:"tau"`      // of simulated time
@@ -49,6 +55,37 @@ func DefaultConfig() Config {
 		Forecast: sched.ForecastAuto,
 	}
 }
+
+// Ongoing holds the settings of version 2. A change of a default that changes returns gets a new version.
+type Ongoing struct {
+	Config `yaml:",inline"`
+
+	Warm   int    `yaml:"warm"`   // jobs before the window, which run under the timers from an empty cluster on
+	Reward string `yaml:"reward"` // see package reward
+}
+
+// OngoingConfig returns the default settings of version 2. Jobs that run on slow places ask for more GPU time than load
+// says: it is one with which the timers keep up.
+func OngoingConfig() Ongoing {
+	c := Ongoing{Config: DefaultConfig(), Warm: 512, Reward: "jct"}
+	c.Mode, c.Load, c.MaxSteps, c.Estimates = sched.Ongoing, 0.3, 0, sim.Estimates{Mode: sim.EstimateHistory}
+	return c
+}
+
+// Validate reports every fault.
+func (c *Ongoing) Validate() error {
+	var l fault.List
+	l.Join("", c.Config.Validate())
+	l.Add(c.Warm >= 0 && c.Warm <= 1<<20, "warm", c.Warm, "0 to 1048576 jobs")
+	l.Add(slices.Contains(rewards(), c.Reward), "reward", c.Reward, nearest.OneOf(c.Reward, rewards()))
+	return l.Err()
+}
+
+// rewards are the values of Ongoing.Reward. The rates of throughput change with leases, at no event of their own.
+func rewards() []string { return []string{"jct", "wait", "slowdown", "bsld"} }
+
+// Continues reports whether arrivals go on after the counted jobs, as in version 2.
+func (c Config) Continues() bool { return c.Mode != sched.Drained }
 
 // Heuristic returns the configuration of the policy dally with c's leases and timers.
 func (c *Config) Heuristic() schedulers.Config {

@@ -5,6 +5,7 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/encode"
+	"clustergym/env/reward"
 	"clustergym/env/sched"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers"
@@ -27,45 +28,93 @@ type Env struct {
 	offers *offers
 }
 
-// New returns an environment over the windows w. Episodes without a Split are of part.
+// New returns an environment of version 1 over the windows w. Episodes without a Split are of part.
 func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	est := cfg.Estimates
-	c, err := cluster.New(spec)
+	o, parts, err := assembly(cfg, spec)
 	if err != nil {
 		return nil, err
 	}
-	if c.Pool() {
-		return nil, fmt.Errorf("%s: on a counter of %d GPUs nothing lies near or far; want a cluster of nodes", ID, c.GPUs())
-	}
-	o := &offers{cfg: cfg, est: est, shown: newEncoder(c, cfg.Comm)}
-	if o.rule, err = schedulers.NewDelay(cfg.Heuristic()); err != nil {
-		return nil, err
-	}
-	o.shown.seen = encode.ForecastsOf(cfg.Forecast, est, c.GPUs())
 	x := &inTime{cfg: &o.cfg}
 	if cfg.Relative {
 		if x.base, err = newBaseline(&cfg, spec); err != nil {
 			return nil, err
 		}
 	}
-	common := sched.DefaultConfig()
-	common.Gamma, common.Tau, common.Window, common.Warm, common.Load = cfg.Gamma, cfg.Tau, cfg.Window, 0, cfg.Load
-	common.MaxSteps, common.Estimates, common.Forecast = cfg.MaxSteps, cfg.Estimates, cfg.Forecast
-	common.Mode = cfg.Mode
-	e, err := sched.New(common, sched.Parts{
-		ID: ID, Sim: cfg.Simulator(), Cluster: spec, Windows: w, Part: part, Cold: true, Redraw: "delayoffer/redraw",
-		Undecided: "no job of %s is ever offered more than a node; want larger jobs, longer windows, a higher load, or a " +
-			"smaller cluster of several nodes",
-		Slots: o, Actions: o, Encoder: observer{o}, Score: x,
-	})
+	parts.ID, parts.Windows, parts.Part, parts.Cold, parts.Score = V1, w, part, true, x
+	return o.assemble(cfg.common(), parts)
+}
+
+// NewOngoing returns an environment of version 2 over the windows w. Episodes without a Split are of part. The rule
+// that makes the offers plays the warm-up by its timers, so it knows the leases and delays of the time before.
+func NewOngoing(cfg Ongoing, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	o, parts, err := assembly(cfg.Config, spec)
+	if err != nil {
+		return nil, err
+	}
+	parts.ID, parts.Windows, parts.Part, parts.Warm = ID, w, part, o.rule
+	if parts.Rival, err = schedulers.NewDelay(cfg.Heuristic()); err != nil {
+		return nil, err
+	}
+	if parts.Reward, err = reward.New(cfg.Reward, 0); err != nil {
+		return nil, err
+	}
+	if parts.Baseline, err = reward.New(cfg.Reward, 0); err != nil {
+		return nil, err
+	}
+	common := cfg.common()
+	if common.Warm = cfg.Warm; cfg.Relative {
+		common.Relative = "fifo" // which is parts.Rival
+	}
+	return o.assemble(common, parts)
+}
+
+// common returns the settings that other environments have too.
+func (c *Config) common() sched.Config {
+	s := sched.DefaultConfig()
+	s.Gamma, s.Tau, s.Window, s.Warm, s.Load = c.Gamma, c.Tau, c.Window, 0, c.Load
+	s.MaxSteps, s.Estimates, s.Forecast, s.Mode = c.MaxSteps, c.Estimates, c.Forecast, c.Mode
+	return s
+}
+
+// assemble returns the environment of o.
+func (o *offers) assemble(common sched.Config, parts sched.Parts) (*Env, error) {
+	e, err := sched.New(common, parts)
 	if err != nil {
 		return nil, err
 	}
 	o.view = e.View()
 	return &Env{e, o}, nil
+}
+
+// assembly returns what both versions have: the offers, and the parts but for windows and what is paid.
+func assembly(cfg Config, spec cluster.Spec) (*offers, sched.Parts, error) {
+	est := cfg.Estimates
+	none := sched.Parts{}
+	c, err := cluster.New(spec)
+	if err != nil {
+		return nil, none, err
+	}
+	if c.Pool() {
+		return nil, none, fmt.Errorf("%s: on a counter of %d GPUs nothing lies near or far; want a cluster of nodes", V1,
+			c.GPUs())
+	}
+	o := &offers{cfg: cfg, est: est, shown: newEncoder(c, cfg.Comm)}
+	if o.rule, err = schedulers.NewDelay(cfg.Heuristic()); err != nil {
+		return nil, none, err
+	}
+	o.shown.seen = encode.ForecastsOf(cfg.Forecast, est, c.GPUs())
+	return o, sched.Parts{
+		Sim: cfg.Simulator(), Cluster: spec, Redraw: "delayoffer/redraw",
+		Undecided: "no job of %s is ever offered more than a node; want larger jobs, longer windows, a higher load, or a " +
+			"smaller cluster of several nodes",
+		Slots: o, Actions: o, Encoder: observer{o},
+	}, nil
 }
 
 // Offer returns the offer that the agent is asked about, nil before the first and after the last. It belongs to the
@@ -165,7 +214,7 @@ func (o *offers) Mask(dst []bool, _ *sched.State) (legal int) {
 // Decode implements sched.Actions: after the answer to the last offer of a point the rule decides.
 func (o *offers) Decode(a env.Action, s *sched.State, _ *sim.Decision) (bool, error) {
 	if o.offer == nil {
-		return false, fmt.Errorf("%w: %s: there is no offer to answer", env.ErrIllegalAction, ID)
+		return false, fmt.Errorf("%w: %s: there is no offer to answer", env.ErrIllegalAction, V1)
 	}
 	o.answer(s, a.Disc[0] == Accept)
 	return o.offer == nil, nil
@@ -237,7 +286,7 @@ func (o *offers) Keep(made []sim.Decision) {
 // Hide implements sched.Hider: the job declines what it is offered.
 func (o *offers) Hide(s *sched.State, j sim.Job) error {
 	if o.offer == nil || o.offer.Job != j {
-		return fmt.Errorf("%s: job %d is offered nothing", ID, j)
+		return fmt.Errorf("%s: job %d is offered nothing", V1, j)
 	}
 	o.answer(s, false)
 	return nil

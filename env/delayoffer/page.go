@@ -13,3 +13,6 @@ var text string
 
 // Page returns the environment's page for configuration cfg and specification s, as Markdown.
 func Page(cfg Config, s env.Spec) string { return page.Of(text, cfg, s, encode.Sections()) }
+
+// OngoingPage is Page of version 2.
+func OngoingPage(cfg Ongoing, s env.Spec) string { return page.Of(text, cfg, s, encode.Sections()) }

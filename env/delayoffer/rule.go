@@ -35,7 +35,7 @@ func Rules() []sched.Rule {
 
 // NewRule returns an actor that plays one of Rules in e.
 func NewRule(name string, e *Env) (*sched.Actor, error) {
-	if _, err := sched.FindRule(ID, name, Rules()); err != nil {
+	if _, err := sched.FindRule(e.Spec().ID, name, Rules()); err != nil {
 		return nil, err
 	}
 	never := func(*sim.View, int) (rack, network float64) { return math.Inf(1), math.Inf(1) }

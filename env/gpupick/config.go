@@ -2,18 +2,24 @@ package gpupick
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"clustergym/env/sched"
 	"clustergym/internal/fault"
+	"clustergym/internal/nearest"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/sim"
 )
 
-// ID is the environment's name and version.
-const ID = "GPUPick-v1"
+// The versions of the environment. Episodes of version 1 are windows that begin on an empty cluster and end with the
+// last start; those of version 2 are stretches of a cluster in operation (sched.Ongoing).
+const (
+	ID = "GPUPick-v2"
+	V1 = "GPUPick-v1"
+)
 
-// Config holds the settings. A change of a default that changes returns gets a new version.
+// Config holds the settings of version 1. A change of a default that changes returns gets a new version.
 type Config struct {
 	Gamma   float64 `yaml:"gamma"`    // discount of a step, reported as info.discount
 	Window  int     `yaml:"window"`   // jobs of an episode
@@ -61,10 +67,39 @@ func (c *Config) Validate() error {
 	return l.Err()
 }
 
+// Ongoing holds the settings of version 2. A change of a default that changes returns gets a new version.
+type Ongoing struct {
+	Config `yaml:",inline"`
+
+	Warm      int    `yaml:"warm"`      // jobs before the window, which run from an empty cluster on
+	Placement string `yaml:"placement"` // which GPUs they get
+}
+
+// OngoingConfig returns the default settings of version 2. The load is one with which random picks keep up.
+func OngoingConfig() Ongoing {
+	c := Ongoing{Config: DefaultConfig(), Warm: 512, Placement: "closest-b"}
+	c.Mode, c.Window, c.Load, c.MaxSteps, c.Estimates = sched.Ongoing, 64, 0.5, 0,
+		sim.Estimates{Mode: sim.EstimateHistory}
+	return c
+}
+
+// Validate reports every fault.
+func (c *Ongoing) Validate() error {
+	var l fault.List
+	l.Join("", c.Config.Validate())
+	l.Add(c.Warm >= 0 && c.Warm <= 1<<20, "warm", c.Warm, "0 to 1048576 jobs")
+	l.Add(slices.Contains(sched.Placements(), c.Placement), "placement", c.Placement,
+		nearest.OneOf(c.Placement, sched.Placements()))
+	return l.Err()
+}
+
+// Continues reports whether arrivals go on after the counted jobs, as in version 2.
+func (c Config) Continues() bool { return c.Mode != sched.Drained }
+
 // suits returns an error if the environment cannot run on c.
 func suits(c *cluster.Cluster) error {
 	if c.Pool() {
-		return fmt.Errorf("%s: a counter of %d GPUs has no machines to choose between; want a cluster of nodes", ID, c.GPUs())
+		return fmt.Errorf("%s: a counter of %d GPUs has no machines to choose between; want a cluster of nodes", V1, c.GPUs())
 	}
 	return nil
 }

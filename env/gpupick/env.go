@@ -25,19 +25,48 @@ const (
 	InfoMakespan
 )
 
-// Env is the environment. An episode ends once the last job has started. Not safe for concurrent use.
+// Env is the environment. An episode of version 1 ends once the last job has started. Not safe for concurrent use.
 type Env struct {
 	*sched.Env
 	game *game
 }
 
-// New returns an environment over the windows w. Episodes without a Split are of part.
+// New returns an environment of version 1 over the windows w. Episodes without a Split are of part.
 func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	common := cfg.common()
+	if !cfg.Idle {
+		common.MaxSteps = 0
+	}
+	return open(cfg, common, sched.Parts{ID: V1, Cluster: spec, Windows: w, Part: part, Cold: true})
+}
+
+// NewOngoing returns an environment of version 2 over the windows w. Episodes without a Split are of part.
+func NewOngoing(cfg Ongoing, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	common := cfg.common()
+	common.Warm = cfg.Warm
+	return open(cfg.Config, common, sched.Parts{
+		ID: ID, Cluster: spec, Windows: w, Part: part, Placement: cfg.Placement, Admission: "strict",
+	})
+}
+
+// common returns the settings that other environments have too.
+func (c *Config) common() sched.Config {
+	s := sched.DefaultConfig()
+	s.Gamma, s.Window, s.Warm, s.Load, s.Estimates, s.Forecast = c.Gamma, c.Window, 0, c.Load, c.Estimates, c.Forecast
+	s.MaxSteps, s.Mode = c.MaxSteps, c.Mode
+	return s
+}
+
+// open returns the environment of parts, which lack what is the same in both versions.
+func open(cfg Config, common sched.Config, parts sched.Parts) (*Env, error) {
 	est := cfg.Estimates
-	c, err := cluster.New(spec)
+	c, err := cluster.New(parts.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -47,18 +76,10 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*Env
 	g := &game{cfg: cfg}
 	g.picks = newPicks(&g.cfg, est, c)
 	g.picks.seen = encode.ForecastsOf(cfg.Forecast, est, c.GPUs())
-	common := sched.DefaultConfig()
-	common.Gamma, common.Window, common.Warm, common.Load, common.Estimates, common.Forecast = cfg.Gamma, cfg.Window, 0,
-		cfg.Load, cfg.Estimates, cfg.Forecast
-	common.Mode = cfg.Mode
-	if cfg.Idle {
-		common.MaxSteps = cfg.MaxSteps
-	}
-	e, err := sched.New(common, sched.Parts{
-		ID: ID, Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Windows: w, Part: part, MaxGPUs: cfg.MaxGPUs, Cold: true,
-		PerStep: true, Starts: true,
-		Slots: g, Encoder: encoder{g}, Actions: g, Score: &closeness{},
-	})
+	parts.Sim, parts.MaxGPUs, parts.PerStep, parts.Starts = sim.Config{Comm: cfg.Comm}, cfg.MaxGPUs, true, true
+	parts.Slots, parts.Encoder, parts.Actions = g, encoder{g}, g
+	parts.Score = &closeness{ongoing: cfg.Mode == sched.Ongoing}
+	e, err := sched.New(common, parts)
 	return &Env{e, g}, err
 }
 
@@ -206,7 +227,9 @@ func (g *game) Learn(s *sched.State, j sim.Job) {
 
 // closeness is the score: what the last pick of a job pays, and the sums over the jobs placed.
 type closeness struct {
+	ongoing                    bool
 	view                       *sim.View
+	begin                      time.Duration
 	paid                       float64
 	placed                     int
 	closeness, cost, jct, wait float64
@@ -216,21 +239,25 @@ type closeness struct {
 var _ sched.Score = (*closeness)(nil)
 
 // Fields implements sched.Score.
-func (*closeness) Fields() []env.Field {
+func (x *closeness) Fields() []env.Field {
 	inf := float32(math.Inf(1))
+	span := "last finish − first submit; at the end"
+	if x.ongoing {
+		span = "length of the episode; at the end"
+	}
 	return []env.Field{
 		{Name: "closeness", High: 1, Unit: "fraction",
 			Doc: "mean of 1 − (cost − best)/(worst − best) over the jobs placed, 0 for those of one GPU", Metric: true},
 		{Name: "comm_cost", High: inf, Unit: "tree cost", Doc: "mean communication cost of the jobs placed", Metric: true},
 		{Name: "jct_s", High: inf, Unit: "seconds", Doc: "mean job completion time; at the end", Metric: true},
 		{Name: "wait_s", High: inf, Unit: "seconds", Doc: "mean time not on GPUs; at the end", Metric: true},
-		{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "last finish − first submit; at the end", Metric: true},
+		{Name: "makespan_s", High: inf, Unit: "seconds", Doc: span, Metric: true},
 	}
 }
 
 // Begin implements sched.Score.
 func (x *closeness) Begin(_ context.Context, e *sched.Env, _ env.Episode, _ *sim.Point) error {
-	*x = closeness{view: e.View()}
+	*x = closeness{ongoing: x.ongoing, view: e.View(), begin: e.Window().Begin}
 	return nil
 }
 
@@ -270,5 +297,8 @@ func (x *closeness) Infos(dst []float64, kind env.Kind) {
 	dst[InfoCloseness-1], dst[InfoCost-1] = x.closeness/n, x.cost/n
 	if kind.Last() {
 		dst[InfoJCT-1], dst[InfoWait-1], dst[InfoMakespan-1] = x.jct/n, x.wait/n, x.end.Seconds()
+		if x.ongoing {
+			dst[InfoMakespan-1] = (x.view.Now() - x.begin).Seconds()
+		}
 	}
 }

@@ -17,3 +17,10 @@ func Page(cfg Config, s env.Spec) string {
 	funcs["rowLen"] = func() int { return rowLen }
 	return page.Of(text, cfg, s, funcs)
 }
+
+// OngoingPage is Page of version 2.
+func OngoingPage(cfg Ongoing, s env.Spec) string {
+	funcs := encode.Sections()
+	funcs["rowLen"] = func() int { return rowLen }
+	return page.Of(text, cfg, s, funcs)
+}

@@ -46,7 +46,7 @@ func NewPicks(cfg *Config, c *cluster.Cluster, seed uint64) (*Picks, error) {
 	if cfg.Forecast.Shown(est) {
 		return nil,
 			fmt.Errorf(
-				"%s: got forecast %s with estimates %s, want off: picks see no arrivals, from which forecasts are learned", ID,
+				"%s: got forecast %s with estimates %s, want off: picks see no arrivals, from which forecasts are learned", V1,
 				cfg.Forecast, cfg.Estimates)
 	}
 	est.Seed = seed

@@ -26,7 +26,7 @@ func placements() []string {
 
 // NewRule returns an actor that plays one of Rules in e.
 func NewRule(name string, e *Env) (*sched.Actor, error) {
-	if _, err := sched.FindRule(ID, name, Rules()); err != nil {
+	if _, err := sched.FindRule(e.Spec().ID, name, Rules()); err != nil {
 		return nil, err
 	}
 	if name == "random" {
@@ -51,7 +51,7 @@ func (e *Env) Pick(rule cluster.Placement) (cluster.GPU, error) {
 	if k := len(p.picked); k == 0 || len(e.game.last) != r.GPUs || !slices.Equal(e.game.last[:k], p.picked) {
 		var ok bool
 		if e.game.last, ok = rule.Place(v.Cluster(), r, e.game.last); !ok {
-			return 0, fmt.Errorf("%s: placement %s finds no place for a job that fits", ID, rule.Name())
+			return 0, fmt.Errorf("%s: placement %s finds no place for a job that fits", e.Spec().ID, rule.Name())
 		}
 	}
 	for _, g := range e.game.last {
@@ -64,5 +64,5 @@ func (e *Env) Pick(rule cluster.Placement) (cluster.GPU, error) {
 			return cluster.GPU(g), nil
 		}
 	}
-	return 0, fmt.Errorf("%s: no GPU is legal", ID)
+	return 0, fmt.Errorf("%s: no GPU is legal", e.Spec().ID)
 }

@@ -15,8 +15,11 @@ import (
 	"clustergym/env"
 	"clustergym/env/envtest"
 	"clustergym/env/jobselect"
+	"clustergym/env/sched"
 	"clustergym/internal/fault"
 	"clustergym/simulator/cluster"
+	"clustergym/simulator/predict"
+	"clustergym/simulator/predict/history"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -51,23 +54,75 @@ func TestContract(t *testing.T) {
 			cfg := jobselect.DefaultConfig()
 			cfg.Window, cfg.Warm, cfg.Visible = 20, 20, 6
 			x.change(&cfg)
-			w, err := jobselect.NewWorkload(cfg, x.spec, jobs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			options := []envtest.Option{envtest.Cap(3*cfg.Window + 64)}
-			if !checked {
-				options = append(options, envtest.NoAllocs())
-			}
-			envtest.Run(t, func() env.Env {
-				e, err := jobselect.New(cfg, x.spec, w.Windows, traces.Training)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return e
-			}, options...)
+			contract(t, cfg, x.spec, jobs)
 		})
 	}
+}
+
+// So do the stretches of version 2.
+func TestOngoingContract(t *testing.T) {
+	jobs := tangled(rand.New(rand.NewPCG(13, 13)), 500)
+	for _, x := range []struct {
+		name   string
+		change func(c *jobselect.Config)
+	}{
+		{"default", func(*jobselect.Config) {}},
+		{"causal", func(c *jobselect.Config) { c.Estimates, c.Running, c.Forecast = sim.MustEstimates("history"), 5, "on" }},
+		{"relative, causal", func(c *jobselect.Config) {
+			c.Estimates, c.Relative, c.Gamma, c.Ahead = sim.MustEstimates("history"), "auto", 0.99, "smallest"
+		}},
+		{"relative to a fork", func(c *jobselect.Config) {
+			c.Estimates, c.Relative, c.Reward = sim.MustEstimates("noisy:0.5"), "sjf", "bsld"
+		}},
+		{"stops", func(c *jobselect.Config) {
+			c.Running, c.Preempt, c.MinRun, c.Restart = 5, true, time.Minute, time.Minute
+		}},
+		{"no warm-up", func(c *jobselect.Config) { c.Warm = 0 }},
+		{"cut off", func(c *jobselect.Config) { c.Horizon, c.MaxSteps = time.Hour, 20 }},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			cfg := jobselect.OngoingConfig()
+			cfg.Window, cfg.Warm, cfg.Visible, cfg.Load, cfg.Estimates = 20, 20, 6, 1.5, sim.MustEstimates("exact")
+			x.change(&cfg)
+			contract(t, cfg, topdrl(), jobs)
+		})
+	}
+}
+
+// offering are windows of a workload whose load is known, with predictors.
+type offering struct {
+	*traces.Windows
+	load float64
+}
+
+func (o offering) Offered() float64 { return o.load }
+
+func (o offering) Predictor(sim.Estimates) (predict.Maker, error) {
+	return history.NewArchive(o.All()), nil
+}
+
+// contract checks the environment of cfg over jobs against the contract.
+func contract(t *testing.T, cfg jobselect.Config, spec cluster.Spec, jobs []traces.Job) {
+	t.Helper()
+	w, err := jobselect.NewWorkload(cfg, spec, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	windows := sched.Windows(w.Windows)
+	if cfg.Mode == sched.Ongoing {
+		windows = offering{w.Windows, w.Offered}
+	}
+	options := []envtest.Option{envtest.Cap(8*cfg.Window + 64)}
+	if !checked {
+		options = append(options, envtest.NoAllocs())
+	}
+	envtest.Run(t, func() env.Env {
+		e, err := jobselect.New(cfg, spec, windows, traces.Training)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}, options...)
 }
 
 // A snapshot is the episode's name and the actions so far; one that cannot be played is an error that leaves the

@@ -24,8 +24,11 @@ type holder struct {
 	decision         sim.Decision
 }
 
-// NewHold returns an actor that plays the rule hold in e with the given weights; zero = the default ones.
+// NewHold returns an actor that plays the rule hold in e with the given weights; zero = those of e's version.
 func NewHold(e *sched.Env, weights tuned.Hold) (*sched.Actor, error) {
+	if e.Config().ID != "" && weights.IsZero() {
+		weights = tuned.SteadyHold(e.Config().Estimates)
+	}
 	c := schedulers.Passing(holdRule.Name)
 	c.Estimates, c.Placement, c.Hold = e.Config().Estimates, e.Parts().Placement, weights
 	p, err := schedulers.New(c)

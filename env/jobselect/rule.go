@@ -46,7 +46,7 @@ func Rules() []sched.Rule {
 // NewRule returns an actor that plays one of Rules in e, an environment whose action i starts slot i and whose last
 // action waits. Rules that stop running jobs need one in which they can be stopped.
 func NewRule(name string, e *sched.Env) (*sched.Actor, error) {
-	if _, err := sched.FindRule(ID, name, Rules()); err != nil {
+	if _, err := sched.FindRule(e.Spec().ID, name, Rules()); err != nil {
 		return nil, err
 	}
 	for _, o := range orders {

@@ -123,7 +123,7 @@ type stopper struct {
 // NewIndex returns an actor that plays the rule index in e with the given weights; zero = the default ones.
 func NewIndex(e *sched.Env, weights tuned.Index) (*sched.Actor, error) {
 	if err := weights.Validate(); err != nil {
-		return nil, fmt.Errorf("%s: weights of rule %q: %w", ID, indexRule.Name, err)
+		return nil, fmt.Errorf("%s: weights of rule %q: %w", e.Spec().ID, indexRule.Name, err)
 	}
 	return newStopper(&stoppings[slices.IndexFunc(stoppings, func(o stopping) bool { return o.Name == indexRule.Name })],
 		e, weights)

@@ -3,12 +3,19 @@
 package page
 
 import (
+	_ "embed" // what pages share
 	"fmt"
 	"strings"
 	"text/template"
 
 	"clustergym/env"
 )
+
+// ongoing are the parts that pages of version 2 share: environments whose episodes are stretches of time of a cluster
+// in operation.
+//
+//go:embed ongoing.md
+var ongoing string
 
 // illegal is the sentence about actions that cannot be taken.
 const illegal = "An action that is masked or out of range is an error that changes nothing. " +
@@ -28,7 +35,7 @@ var funcs = template.FuncMap{
 // Of returns the page that the template text makes of an environment's settings, .Cfg, and its specification, .Spec.
 // more are functions that it calls in addition to those of this package.
 func Of(text string, cfg any, s env.Spec, more template.FuncMap) string {
-	t := template.Must(template.New(s.ID).Funcs(funcs).Funcs(more).Parse(text))
+	t := template.Must(template.New(s.ID).Funcs(funcs).Funcs(more).Parse(strings.TrimSpace(ongoing) + text))
 	var b strings.Builder
 	err := t.Execute(&b, struct {
 		Cfg  any

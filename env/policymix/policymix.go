@@ -100,8 +100,8 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*sch
 		m.policies = append(m.policies, p)
 	}
 	parts := sched.Parts{
-		ID: cmp.Or(cfg.ID, V1), Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement, Windows: w, Part: part,
-		Models: &mix, MaxGPUs: cfg.MaxGPUs,
+		ID: cmp.Or(cfg.ID, V1), Sim: sim.Config{Comm: cfg.Comm}, Cluster: spec, Placement: cfg.Placement,
+		Windows: w, Part: part, Models: &mix, MaxGPUs: cfg.MaxGPUs,
 		Slots: &anything{m}, Actions: m, Encoder: shown,
 	}
 	if parts.Reward, err = reward.New(cfg.Reward, cfg.WaitCost); err != nil {

@@ -152,6 +152,15 @@ func TestContract(t *testing.T) {
 		"relative, noisy": func(c *policymix.Config) {
 			c.Relative, c.Gamma, c.Estimates, c.Reward = "sjf", .99, sim.MustEstimates("noisy:0.5"), "throughput"
 		},
+		"ongoing": func(c *policymix.Config) {
+			*c = policymix.OngoingConfig()
+			c.Window, c.Warm, c.Load, c.Estimates = 30, 20, 0, sim.MustEstimates("exact")
+		},
+		"ongoing, relative": func(c *policymix.Config) {
+			*c = policymix.OngoingConfig()
+			c.Window, c.Warm, c.Load, c.Estimates, c.Hold = 30, 20, 0, sim.MustEstimates("noisy:0.5"), time.Minute
+			c.Relative, c.Gamma, c.Reward = "sjf", .99, "throughput"
+		},
 		"short hold, capped": func(c *policymix.Config) { c.Hold, c.Horizon, c.MaxSteps = time.Minute, 6*time.Hour, 30 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,6 +170,11 @@ func TestContract(t *testing.T) {
 			w, err := traces.NewWindows(jobs, cfg.Window, cfg.Warm)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if cfg.Mode == sched.Ongoing {
+				if w, err = w.Followed(); err != nil {
+					t.Fatal(err)
+				}
 			}
 			options := []envtest.Option{envtest.Cap(200)}
 			if !checked {

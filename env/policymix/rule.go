@@ -20,8 +20,8 @@ func Rules() []sched.Rule {
 }
 
 // NewRule returns an actor that plays one of Rules in e, an environment of New.
-func NewRule(name string, _ *sched.Env) (*sched.Actor, error) {
-	if _, err := sched.FindRule(ID, name, Rules()); err != nil {
+func NewRule(name string, e *sched.Env) (*sched.Actor, error) {
+	if _, err := sched.FindRule(e.Spec().ID, name, Rules()); err != nil {
 		return nil, err
 	}
 	if name == "random" {

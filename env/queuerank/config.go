@@ -10,8 +10,15 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// ID is the environment's name and version.
-const ID = "QueueRank-v1"
+// The versions of the environment. Episodes of version 1 are windows that begin on an empty machine and end with the
+// last start; those of version 2 are stretches of a machine in operation (sched.Ongoing).
+const (
+	ID = "QueueRank-v2"
+	V1 = "QueueRank-v1"
+)
+
+// Is reports whether id is a version of the environment.
+func Is(id string) bool { return id == ID || id == V1 }
 
 // Metrics returns the values of Config.Metric, from which the return is computed. All but utilisation are means over
 // the jobs of the window, and lower is better.
@@ -38,7 +45,7 @@ type Common struct {
 	Mode sched.Mode `yaml:"-"` // how episodes begin and end
 }
 
-// Config holds the settings. A change of a default that changes returns gets a new version.
+// Config holds the settings of version 1. A change of a default that changes returns gets a new version.
 type Config struct {
 	Common `yaml:",inline"`
 	// Filter redraws training windows whose S under SJF is not between 10 and 150, as RLScheduler filters trajectories.

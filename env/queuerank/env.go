@@ -62,14 +62,15 @@ type Machine interface {
 	Early(j sim.Job) int64
 }
 
-// Env is the environment. An episode ends once the last job has started. Schedulers in the agent's place (Simulate)
-// with admission commit have the agent's choices, with one exception: of jobs submitted at the same time, which the
-// simulator hands out one by one, they may hold the first before they see the others. Not safe for concurrent use.
+// Env is the environment. An episode of version 1 ends once the last job has started. Schedulers in the agent's place
+// (Simulate) with admission commit have the agent's choices, with one exception: of jobs submitted at the same time,
+// which the simulator hands out one by one, they may hold the first before they see the others. Not safe for concurrent
+// use.
 type Env struct {
 	*sched.Env
 	cfg  Config
 	line *line
-	sum  *score
+	sum  *score // nil in version 2
 }
 
 // New returns an environment over the windows w. Episodes without a Split are of part. training holds the jobs of the
@@ -79,7 +80,7 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 		return nil, err
 	}
 	if cfg.Peer || cfg.RLTune != "" {
-		return nil, fmt.Errorf("%s: with peer it is RLScheduler-v1, and with rltune RLTune-v1: see their packages", ID)
+		return nil, fmt.Errorf("%s: with peer it is RLScheduler-v1, and with rltune RLTune-v1: see their packages", V1)
 	}
 	return Assemble(cfg, Program{}, spec, w, training, part)
 }
@@ -87,43 +88,18 @@ func New(cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, 
 // Assemble returns an environment like QueueRank-v1 with the ways of a program. cfg must be valid.
 func Assemble(cfg Config, own Program, spec cluster.Spec, w sched.Windows, training []traces.Job,
 	part traces.Part) (*Env, error) {
-	est := cfg.Estimates
-	c, err := cluster.New(spec)
+	l, parts, err := assembly(cfg, own, spec, training)
 	if err != nil {
 		return nil, err
-	}
-	own.ID = cmp.Or(own.ID, ID)
-	l := &line{cfg: cfg, own: own, queue: own.Queue, machine: own.Machine}
-	if l.queue == nil {
-		l.queue = new(queue)
-	}
-	if own.Machine == nil {
-		if cfg.Backfill != "none" && !c.Pool() {
-			return nil, fmt.Errorf("%s: backfill %s is for counters (pool:N, swf-N), and %s has nodes", own.ID, cfg.Backfill,
-				spec.Name)
-		}
-		place, err := cluster.NewPlacement(cfg.Placement)
-		if err != nil {
-			return nil, err
-		}
-		l.machine = &counter{l: l, place: place}
-	}
-	if own.Encoder == nil {
-		own.Encoder = &encoder{l: l, most: maximaOf(training, est), seen: encode.ForecastsOf(cfg.Forecast, est, c.GPUs())}
 	}
 	sum := &score{cfg: &l.cfg, base: own.Base}
 	common := sched.DefaultConfig()
 	common.Gamma, common.Window, common.Warm, common.Load, common.Estimates, common.Forecast = cfg.Gamma, cfg.Window, 0,
 		cfg.Load, cfg.Estimates, cfg.Forecast
 	common.Mode = cfg.Mode
-	parts := sched.Parts{
-		ID: own.ID, Sim: sim.Config{Comm: "none", Serial: true}, Cluster: spec, Placement: cfg.Placement, Windows: w,
-		Part: part, MaxGPUs: cfg.MaxGPUs,
-		Cold: true, PerStep: true, Starts: true, Suits: own.Suits, Slots: l, Actions: choices{l}, Encoder: own.Encoder,
-		Score: sum,
-	}
+	parts.Windows, parts.Part, parts.Cold, parts.PerStep, parts.Starts, parts.Score = w, part, true, true, true, sum
 	if own.Base == nil && (cfg.Reward == "relative" || cfg.Filter) {
-		b, err := newBaseline(&l.cfg, spec, w, est)
+		b, err := newBaseline(&l.cfg, spec, w, cfg.Estimates)
 		if err != nil {
 			return nil, err
 		}
@@ -131,12 +107,51 @@ func Assemble(cfg Config, own Program, spec cluster.Spec, w sched.Windows, train
 			parts.Filter = sched.Filter{Stream: "queuerank/filter", Keeps: b.keeps}
 		}
 	}
+	return l.open(common, parts, sum)
+}
+
+// open returns the environment of l.
+func (l *line) open(common sched.Config, parts sched.Parts, sum *score) (*Env, error) {
 	e, err := sched.New(common, parts)
 	if err != nil {
 		return nil, err
 	}
 	l.state, l.win = e.State(), e.Window()
-	return &Env{e, cfg, l, sum}, nil
+	return &Env{e, l.cfg, l, sum}, nil
+}
+
+// assembly returns what all environments have in which the agent chooses the next job: the queue, and the parts but for
+// windows and what is paid.
+func assembly(cfg Config, own Program, spec cluster.Spec, training []traces.Job) (*line, sched.Parts, error) {
+	est := cfg.Estimates
+	none := sched.Parts{}
+	c, err := cluster.New(spec)
+	if err != nil {
+		return nil, none, err
+	}
+	own.ID = cmp.Or(own.ID, V1)
+	l := &line{cfg: cfg, own: own, queue: own.Queue, machine: own.Machine}
+	if l.queue == nil {
+		l.queue = new(queue)
+	}
+	if own.Machine == nil {
+		if cfg.Backfill != "none" && !c.Pool() {
+			return nil, none, fmt.Errorf("%s: backfill %s is for counters (pool:N, swf-N), and %s has nodes", own.ID,
+				cfg.Backfill, spec.Name)
+		}
+		place, err := cluster.NewPlacement(cfg.Placement)
+		if err != nil {
+			return nil, none, err
+		}
+		l.machine = &counter{l: l, place: place}
+	}
+	if own.Encoder == nil {
+		own.Encoder = &encoder{l: l, most: maximaOf(training, est), seen: encode.ForecastsOf(cfg.Forecast, est, c.GPUs())}
+	}
+	return l, sched.Parts{
+		ID: own.ID, Sim: sim.Config{Comm: "none", Serial: true}, Cluster: spec, Placement: cfg.Placement,
+		MaxGPUs: cfg.MaxGPUs, Suits: own.Suits, Slots: l, Actions: choices{l}, Encoder: own.Encoder,
+	}, nil
 }
 
 // Slots returns the jobs that the agent sees, by slot. They belong to the environment.

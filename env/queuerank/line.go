@@ -65,8 +65,22 @@ func (l *line) Remove(s *sched.State, j sim.Job) {
 
 // Fill implements sched.Slots. While a job is held the agent is shown none: there is nothing to choose. The simulator
 // hands out the jobs of one instant one by one; the agent is asked after the last of them, unless the program is eager.
+// At the end of an Ongoing episode, where nobody chooses, it shows what waits, as the value of that is asked for: the
+// job that is held first.
 func (l *line) Fill(s *sched.State) {
 	s.Slots, s.Fits = s.Slots[:0], s.Fits[:0]
+	if l.win != nil && l.win.End > 0 && s.View.Now() >= l.win.End {
+		if l.held.job >= 0 && l.held.out {
+			s.Slots = append(s.Slots, l.held.job)
+		}
+		if k := l.cfg.Visible - len(s.Slots); k > 0 && l.queue.Len() > 0 {
+			s.Slots = l.queue.Fill(s.Slots, k)
+		}
+		for range s.Slots {
+			s.Fits = append(s.Fits, true)
+		}
+		return
+	}
 	if l.queue.Len() == 0 || !s.View.Over() && (l.held.job >= 0 || !l.own.Eager && l.arriving(s.View)) {
 		return
 	}

@@ -22,3 +22,9 @@ func Page(cfg Config, s env.Spec) string { return PageOf(text, cfg, s) }
 func PageOf(text string, cfg any, s env.Spec) string {
 	return page.Of(parts+text, cfg, s, encode.Sections())
 }
+
+//go:embed ongoing.md
+var ongoing string
+
+// OngoingPage returns the page of version 2.
+func OngoingPage(cfg Ongoing, s env.Spec) string { return PageOf(ongoing, cfg, s) }

@@ -31,7 +31,7 @@ func Rules() []sched.Rule { return append([]sched.Rule{sched.RandomRule()}, orde
 
 // NewRule returns an actor that plays one of Rules in e.
 func NewRule(name string, e *Env) (*sched.Actor, error) {
-	if _, err := sched.FindRule(ID, name, Rules()); err != nil {
+	if _, err := sched.FindRule(e.Spec().ID, name, Rules()); err != nil {
 		return nil, err
 	}
 	if name == "random" {

@@ -52,6 +52,9 @@ func (a *ahead) Next(j *traces.Job) error {
 // method Origin, as traces.Slice has, predictors begin there. Afterwards the environment needs a Reset.
 func (e *Env) Stream(ctx context.Context, jobs traces.Stream, ts *env.TimeStep,
 	choose Chooser) (all Passed, err error) {
+	if e.sum == nil {
+		return all, fmt.Errorf("%s: it adds up no log; want %s", e.Spec().ID, V1)
+	}
 	if e.line.own.NoStreams != "" {
 		return all, fmt.Errorf("%s: %s", e.Spec().ID, e.line.own.NoStreams)
 	}

@@ -12,6 +12,7 @@ import (
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/predict"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/tuned"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -41,6 +42,9 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 	name := policyname.AtSlots(base).Looking(policyname.Rollout)
 	h := schedulers.Passing(base)
 	h.Placement, h.Estimates, h.Hold = parts.Placement, cfg.Estimates, setup.Hold
+	if cfg.ID != "" && base == "hold" && h.Hold.IsZero() {
+		h.Hold = tuned.SteadyHold(cfg.Estimates)
+	}
 	if !cfg.Estimates.Known() {
 		return nil, fmt.Errorf("%s: %s: %w", parts.ID, name, ErrBlind)
 	}
@@ -73,7 +77,8 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 }
 
 // RecordedOf returns the futures of the training part of e's workload, at e's load, with forecasts where jobs have
-// some. It may be shared by environments over the same workload.
+// some: stretched by the factor of the workload if e is a cluster in operation, else each by its own. It may be shared by
+// environments over the same workload.
 func RecordedOf(e *sched.Env) (*Recorded, error) {
 	cfg, parts := e.Config(), e.Parts()
 	return RecordedIn(parts.Windows, cfg)
@@ -94,7 +99,15 @@ func RecordedIn(w sched.Windows, cfg sched.Config) (*Recorded, error) {
 			return nil, err
 		}
 	}
-	return NewRecorded(t.Jobs(traces.Training), cfg.Window, cfg.Load, maker), nil
+	jobs := t.Jobs(traces.Training)
+	if cfg.Mode == sched.Drained || cfg.Load == 0 {
+		return NewRecorded(jobs, cfg.Window, cfg.Load, maker), nil
+	}
+	o, ok := w.(sched.Offering)
+	if !ok || !(o.Offered() > 0) {
+		return nil, fmt.Errorf("rollout: the load that windows of type %T offer is not known", w)
+	}
+	return NewSteady(jobs, cfg.Window, o.Offered()/cfg.Load, maker), nil
 }
 
 // Tally returns what the actor has decided so far.

@@ -19,7 +19,7 @@ type Source interface {
 	Draw(v *sim.View, seed uint64, n int, f *sim.Future) bool
 }
 
-// Recorded draws stretches of consecutive jobs of a recorded or generated workload, stretched to a load as the windows
+// Recorded draws stretches of consecutive jobs of a recorded or generated workload, whose arrivals are stretched as those
 // of an episode are. It never draws jobs near one that has arrived in the run, so a run over the same workload does not
 // meet its own future. Safe for concurrent use.
 type Recorded struct {
@@ -27,6 +27,7 @@ type Recorded struct {
 	forecasts []predict.Forecast
 	window    int
 	load      float64
+	factor    float64        // of all gaps between arrivals; 0 = that of load
 	index     map[uint64]int // by mark: the last job that has it
 
 	once   sync.Once // remember
@@ -46,6 +47,15 @@ func NewRecorded(jobs []traces.Job, window int, load float64, maker predict.Make
 	if maker != nil {
 		r.forecasts = gbdt.Said(jobs, maker)
 	}
+	return r
+}
+
+// NewSteady is NewRecorded for a cluster in operation, whose load is that of the whole workload: all gaps between
+// arrivals are multiplied by the same factor, so that crowded stretches stay crowded. A run never meets the window jobs
+// before one that has arrived in it, and three times as many after it.
+func NewSteady(jobs []traces.Job, window int, factor float64, maker predict.Maker) *Recorded {
+	r := NewRecorded(jobs, window, 0, maker)
+	r.factor = factor
 	return r
 }
 
@@ -71,7 +81,10 @@ func (r *Recorded) Draw(v *sim.View, seed uint64, n int, f *sim.Future) bool {
 		return false // the workload is hardly more than the run
 	}
 	scale := 1.0
-	if r.load > 0 {
+	switch {
+	case r.factor > 0:
+		scale = r.factor
+	case r.load > 0:
 		first := min(from, len(r.jobs)-r.window)
 		scale = traces.LoadFactor(r.jobs[first:first+r.window], v.Cluster().GPUs(), r.load)
 	}

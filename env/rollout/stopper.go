@@ -96,7 +96,7 @@ func (s *Stopper) Action(ctx context.Context, mask []bool) (int32, error) {
 			s.gangs = append(s.gangs, j)
 		}
 	}
-	s.look.keep(s.e.First(), s.e.Parts().Stops.Min)
+	s.look.keep(s.e.Stoppable(), s.e.Parts().Stops.Min)
 	d, err := s.look.choose(ctx, st.View, s.seed, st.Slots, s.gangs, mask[s.noop], &s.tally)
 	if err != nil {
 		return 0, err

@@ -20,8 +20,8 @@ type Arena interface {
 	// start. sch sees the whole queue. o sees the points that Watch would show; its errors end the episode. The
 	// environment needs a Reset afterwards.
 	Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o sim.Observer) error
-	// First returns the position of the first job that is the agent's in the current episode; those before it fill the
-	// cluster.
+	// First returns the position of the first job that the current episode is judged by. Those before it fill the cluster,
+	// or belong to the time before an Ongoing episode.
 	First() int
 	// View returns the simulator's state, for rules and observers. It is valid after Reset and until the next Step.
 	View() *sim.View
@@ -54,6 +54,14 @@ func (e *Env) Simulate(ctx context.Context, ep env.Episode, sch sim.Scheduler, o
 		return err
 	}
 	return e.whole.Play(ctx, e.win.Play(), sch, o)
+}
+
+// Stoppable returns the position from which on running jobs can be stopped: those before it fill the cluster.
+func (e *Env) Stoppable() int {
+	if e.win.Mode != Drained {
+		return 0
+	}
+	return e.win.First
 }
 
 // First implements Arena.

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -19,8 +20,8 @@ type Jobs struct {
 	Origin time.Duration
 	Warm   int  // how many of them run under the rule of the warm-up, until the next job arrives
 	Keep   bool // those that wait at the end of the warm-up stay; else they are dropped
-	// The run ends when the jobs from position From to before Until have ended, Until 0 = to the last job, and at the
-	// latest at End, 0 = no limit.
+	// The run ends at End. If that is 0, it ends when the jobs from position From to before Until have ended; Until 0 = to
+	// the last job.
 	From, Until int
 	End         time.Duration
 }
@@ -85,7 +86,7 @@ func (b *Baseline) playOn(ctx context.Context, s *sim.Simulator, p *sim.Point, j
 		if err := o.Observe(v, p); err != nil {
 			return err
 		}
-		if left == 0 || v.Over() || jobs.End > 0 && v.Now() >= jobs.End {
+		if v.Over() || jobs.End == 0 && left == 0 || jobs.End > 0 && v.Now() >= jobs.End {
 			return nil
 		}
 		if err := sim.Decide(s, sch, p, &b.dec, nil); err != nil {
@@ -106,14 +107,13 @@ func (b *Baseline) begin(ctx context.Context, jobs *Jobs) (*sim.Point, error) {
 	return w.run(ctx, b.sim, b.warm, &b.dec)
 }
 
-// warmRule returns the rule of the warm-up.
-func warmRule(cfg *Config, placement string) (schedulers.Policy, error) {
+// order returns an order that starts jobs as the warm-up and the baselines do.
+func (p *Parts) order(name string, est sim.Estimates) (schedulers.Policy, error) {
 	h := schedulers.DefaultConfig()
-	h.Admission, h.Placement = "skip", placement
-	if order := cfg.order(cfg.Ahead); order != "" {
-		if h.Order = order; cfg.Estimates.Known() {
-			h.Estimates = cfg.Estimates
-		}
+	h.Order, h.Placement, h.Admission = name, p.Placement, cmp.Or(p.Admission, "skip")
+	h.Backfill = cmp.Or(p.Backfill, h.Backfill)
+	if est.Known() { // otherwise sjf knows the true run times
+		h.Estimates = est
 	}
 	return schedulers.New(h)
 }

@@ -56,6 +56,9 @@ const (
 	Streamed
 )
 
+// Continues reports whether arrivals go on after the counted jobs, as in version 2.
+func (c Config) Continues() bool { return c.Mode != Drained }
+
 // DefaultConfig returns the settings under which results are compared.
 func DefaultConfig() Config {
 	return Config{Gamma: 1, Tau: time.Hour, Window: 256, Warm: 256, Load: 1.1,
@@ -67,7 +70,7 @@ func DefaultConfig() Config {
 func OngoingConfig(id string) Config {
 	c := DefaultConfig()
 	c.ID, c.Mode, c.Ahead = id, Ongoing, "auto"
-	c.Warm, c.Load, c.Estimates = 1024, 0.7, sim.Estimates{Mode: sim.EstimateHistory}
+	c.Warm, c.Load, c.Estimates = 512, 0.7, sim.Estimates{Mode: sim.EstimateHistory}
 	return c
 }
 

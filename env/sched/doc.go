@@ -15,15 +15,28 @@
 // another waits. Its GPUs are free for the next decision of the same instant; it waits from the next instant on. What a
 // stop costs is the simulator's business (sim.Config.Overhead). Nobody is asked because a job has just run long enough
 // to be stopped: an instant without an arrival or a finish has no decision, so that every episode ends, whatever the
-// agent does. The jobs of the warm-up are never stopped, because nobody would count what it costs them; schedulers that
-// play in the agent's place stop none either, if they are Keepers.
+// agent does. In Drained episodes the jobs of the warm-up are never stopped, because nobody would count what it costs
+// them; schedulers that play in the agent's place stop none either, if they are Keepers.
 //
 // # Episodes
 //
-// An episode is a window of consecutive jobs whose submit times are stretched to the configured load. The jobs before
-// it run under FIFO skip until its first submit. Those running then stay as occupants that are not counted; those
-// waiting leave. An episode terminates when all counted jobs have finished. It is truncated at the horizon or after the
-// maximum number of steps.
+// An episode is a window of consecutive jobs whose submit times are stretched to the configured load. There are three
+// kinds (Mode):
+//
+// In Drained episodes, those of version 1, the jobs before the window run under FIFO skip until its first submit. Those
+// running then stay as occupants that are not counted; those waiting leave. The episode terminates when all counted
+// jobs have finished.
+//
+// Ongoing episodes, those of version 2, are stretches of time of a cluster in operation. The jobs before the window run
+// under the rule of the warm-up (Config.Ahead), and those that run or wait at its first submit are the agent's. The
+// episode is truncated when the first job after the window arrives, which is the first submit of the next window. Its
+// end is not the end of anything, so learners add the value of the state there. Rewards are integrals over time: summed
+// over consecutive stretches under one policy they are those of the whole run, however it is cut, and by Little's law
+// the mean over jobs.
+//
+// Streamed episodes are those of evaluations: the policy plays all jobs, from the empty cluster on.
+//
+// Every episode is truncated at the horizon or after the maximum number of steps.
 //
 // # Facts
 //

@@ -19,22 +19,28 @@ import (
 // Parts holds the parts of an environment. Slots, Encoder, Actions and the rewards belong to that environment alone
 // afterwards; Windows may be shared.
 type Parts struct {
-	ID        string
-	Sim       sim.Config
-	Cluster   cluster.Spec
-	Placement string // of the warm-up and the baselines
-	Windows   Windows
-	Part      traces.Part // of the workload, for episodes without a Split
-	Models    *profile.Mix
-	MaxGPUs   int // of the jobs that the agent may start, where the environment follows facts; 0 = any
-	Slots     Slots
-	Running   int    // R, running jobs that are visible (State.Running)
-	Stops     *Stops // which of them actions can stop; nil = none
-	Encoder   Encoder
-	Actions   Actions
-	Reward    Reward
-	Baseline  Reward // a second instance of the same reward, for Config.Relative; else nil
-	Score     Score  // in place of the two, where what is paid is no integral over time; nil = the reward is
+	ID      string
+	Sim     sim.Config
+	Cluster cluster.Spec
+	Windows Windows
+	Part    traces.Part // of the workload, for episodes without a Split
+	Models  *profile.Mix
+	MaxGPUs int // of the jobs that the agent may start, where the environment follows facts; 0 = any
+	Slots   Slots
+	Running int    // R, running jobs that are visible (State.Running)
+	Stops   *Stops // which of them actions can stop; nil = none
+	Encoder Encoder
+	Actions Actions
+
+	// How the warm-up and the baselines start jobs: by this placement, admission ("" = skip) and back-filling ("" = none).
+	Placement, Admission, Backfill string
+
+	Reward   Reward
+	Baseline Reward // a second instance of the same reward, for Config.Relative; else nil
+	Score    Score  // in place of the two, where what is paid is no integral over time; nil = the reward is
+	// Of environments with a rule of their own: Warm plays warm-ups in place of an order, and Rival, another instance, is
+	// what Config.Relative asks for, whatever order it names, and plays its own warm-up. nil = orders do.
+	Warm, Rival schedulers.Policy
 
 	Cold    bool                          // episodes begin on an empty cluster: the jobs before the window are left out
 	PerStep bool                          // the discount applies once a step, not once per Tau
@@ -138,8 +144,10 @@ func New(cfg Config, p Parts) (*Env, error) {
 	}
 	e.begun = e.left
 	if !p.Cold || cfg.Mode == Ongoing {
-		if e.warm, err = warmRule(&cfg, p.Placement); err != nil {
-			return nil, err
+		if e.warm = p.Warm; e.warm == nil {
+			if e.warm, err = p.order(cmp.Or(cfg.order(cfg.Ahead), "fifo"), cfg.Estimates); err != nil {
+				return nil, err
+			}
 		}
 	}
 	e.whole = Baseline{sim: s, warm: e.warm, stops: p.Stops}
@@ -330,6 +338,19 @@ func (e *Env) blank(seed uint64) {
 	e.shown = 0
 }
 
+// reseed gives the rules of the warm-up the noise of the episode's estimates. A random placement keeps its seed.
+func (e *Env) reseed(seed uint64) {
+	if !schedulers.Estimating(cmp.Or(e.cfg.order(e.cfg.Ahead), "fifo")) {
+		return
+	}
+	if e.warm != nil {
+		e.warm.Reseed(seed)
+	}
+	if e.base != nil {
+		e.base.plays.warm.Reseed(seed)
+	}
+}
+
 // draw chooses the episode's jobs.
 func (e *Env) draw(ctx context.Context, ep env.Episode, part traces.Part) error {
 	f := &e.parts.Filter
@@ -389,6 +410,7 @@ func (e *Env) prepare(ep env.Episode, part traces.Part, draw uint64) error {
 	}
 	e.win.Begin = e.win.Traced[e.win.First].Submit
 	e.est.Seed = ep.Seed
+	e.reseed(ep.Seed)
 	if e.parts.Suits != nil {
 		return e.parts.Suits(e.win.Traced)
 	}

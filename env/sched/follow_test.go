@@ -568,9 +568,9 @@ func TestQueueRankFollows(t *testing.T) {
 func ranking(c queuerank.Config, spec cluster.Spec, w sched.Windows, jobs []traces.Job) (*queuerank.Env, error) {
 	switch {
 	case c.RLTune != "":
-		return rltune.New(queuerank.ID, rltune.FromOlder(c), spec, w, traces.Training)
+		return rltune.New(queuerank.V1, rltune.FromOlder(c), spec, w, traces.Training)
 	case c.Peer:
-		return rlscheduler.New(queuerank.ID, rlscheduler.FromOlder(c), spec, w, jobs, traces.Training)
+		return rlscheduler.New(queuerank.V1, rlscheduler.FromOlder(c), spec, w, jobs, traces.Training)
 	}
 	return queuerank.New(c, spec, w, jobs, traces.Training)
 }

@@ -7,8 +7,9 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// Stops says which running jobs actions can stop: counted ones whose stint has lasted Min. A job that has started at an
-// instant cannot be stopped at the same instant, and one that was stopped becomes visible at the next.
+// Stops says which running jobs actions can stop: the agent's (Known.Counted) whose stint has lasted Min. A job that
+// has started at an instant cannot be stopped at the same instant, and one that was stopped becomes visible at the
+// next.
 type Stops struct {
 	Min time.Duration
 }

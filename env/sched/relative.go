@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -20,7 +21,7 @@ type relative struct {
 	reward Reward
 
 	// The warm-up of a baseline is that of the episode, so it goes on from there. Where estimates come from a predictor,
-	// it needs one that has seen the warm-up, and plays it itself: fork is nil.
+	// it needs one that has seen the warm-up, and plays it itself, as Parts.Rival does: fork is nil.
 	fork   *sim.Simulator
 	future sim.Future
 
@@ -30,6 +31,7 @@ type relative struct {
 	fresh     bool    // no point has been seen since recording began
 	jct       float64 // seconds, of the counted jobs that have finished
 	done      int
+	event     sim.Event // scratch space
 }
 
 func newRelative(e *Env) (*relative, error) {
@@ -45,7 +47,11 @@ func newRelative(e *Env) (*relative, error) {
 	if b.plays.sim, err = NewSimulator(simulated, e.parts.Cluster); err != nil {
 		return nil, err
 	}
-	if b.plays.warm, err = warmRule(&e.cfg, e.parts.Placement); err != nil {
+	if p := e.parts.Rival; p != nil {
+		b.plays.warm, b.orders[b.order] = p, p
+		return b, nil
+	}
+	if b.plays.warm, err = e.parts.order(cmp.Or(e.cfg.order(e.cfg.Ahead), "fifo"), e.cfg.Estimates); err != nil {
 		return nil, err
 	}
 	if !e.est.Causal() {
@@ -61,12 +67,7 @@ func newRelative(e *Env) (*relative, error) {
 		if order == "" {
 			continue
 		}
-		cfg := schedulers.DefaultConfig()
-		cfg.Order, cfg.Admission, cfg.Placement = order, "skip", e.parts.Placement
-		if !e.state.Blind { // otherwise sjf knows the true run times
-			cfg.Estimates = e.cfg.Estimates
-		}
-		if b.orders[order], err = schedulers.New(cfg); err != nil {
+		if b.orders[order], err = e.parts.order(order, e.cfg.Estimates); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +123,7 @@ func (b *relative) play(ctx context.Context, e *Env, order string) (jct float64,
 // Observe implements sim.Observer.
 func (b *relative) Observe(v *sim.View, p *sim.Point) error {
 	if b.recording && b.fresh && b.mode == Ongoing {
-		enter(b.reward, v)
+		enter(b.reward, v, &b.event)
 		b.line.add(p.Now, b.reward.Rate(), 0)
 		b.fresh = false
 		return nil

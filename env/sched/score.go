@@ -60,6 +60,7 @@ type timed struct {
 	// Of Ongoing episodes.
 	tally   tally
 	entered bool // the account has begun with what was there
+	event   sim.Event
 }
 
 // Fields implements Score.
@@ -82,11 +83,11 @@ func ongoingFields() []env.Field {
 	inf := float32(math.Inf(1))
 	return []env.Field{
 		{Name: "jct_s", High: inf, Unit: "seconds", Metric: true,
-			Doc: "job-seconds in the system over the number of arrivals, by Little's law the mean job completion time; at the end"},
+			Doc: "job-seconds in the system / W, by Little's law the mean job completion time; at the end"},
 		{Name: "wait_s", High: inf, Unit: "seconds", Metric: true,
-			Doc: "job-seconds not on GPUs over the number of arrivals; at the end"},
+			Doc: "job-seconds not on GPUs / W; at the end"},
 		{Name: "slowdown", High: inf, Unit: "ratio", Metric: true,
-			Doc: "time in the system, each job's in units of its work, over the number of arrivals; at the end"},
+			Doc: "time in the system, each job's in units of its work, / W; at the end"},
 		{Name: "makespan_s", High: inf, Unit: "seconds", Doc: "length of the episode; at the end", Metric: true},
 		{Name: "unfinished", High: inf, Unit: "jobs", Doc: "jobs in the system at the end", Metric: true},
 	}
@@ -103,7 +104,7 @@ func (x *timed) Begin(ctx context.Context, e *Env, _ env.Episode, p *sim.Point) 
 	x.account.begin(e.win.Begin)
 	x.fresh = true
 	if x.entered = e.win.Mode == Ongoing; x.entered {
-		enter(x.reward, e.state.View)
+		enter(x.reward, e.state.View, &x.event)
 		x.tally.begin(e.state.View)
 	}
 	return nil
@@ -117,7 +118,7 @@ func (x *timed) Point(p *sim.Point) {
 	}
 	x.point(x.e.state.View, p)
 	if x.e.win.Mode == Ongoing {
-		x.tally.point(x.e.state.View, p, x.e.state.Waiting)
+		x.tally.point(x.e.state.View, p)
 	}
 }
 

@@ -73,8 +73,8 @@ func (s *State) CanFit(j sim.Job) bool {
 type Window struct {
 	Mode Mode
 	At   int // index of the first counted job in the workload
-	// First is the position of the first job that is the agent's. In Drained episodes that is the first counted job, and
-	// those before it are occupants.
+	// First is the position of the first counted job, and 0 in Streamed episodes. In Drained episodes the jobs before it
+	// are occupants; in Ongoing ones those that are still in the system are the agent's too.
 	First int
 	// Jobs is the number of jobs over which rewards are means: those counted, and in Streamed episodes the window setting,
 	// so that rewards have the scale of training and do not tell the policy how long the stream is.

@@ -76,7 +76,8 @@ func (e *Env) overdue() bool {
 	if e.win.End > 0 && e.state.View.Now() >= e.win.End {
 		return true
 	}
-	return e.cfg.Horizon > 0 && e.state.View.Now() >= sim.After(e.win.Begin, e.cfg.Horizon) && e.done < e.win.Jobs
+	return e.cfg.Horizon > 0 && e.state.View.Now() >= sim.After(e.win.Begin, e.cfg.Horizon) &&
+		(e.win.Mode != Drained || e.done < e.win.Jobs)
 }
 
 // fly lets a pilot's scheduler decide until it waits, and returns until when it does; 0 = for the next event.

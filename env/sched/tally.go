@@ -11,14 +11,14 @@ import (
 // of the whole run, wherever it is cut.
 type tally struct {
 	now                 time.Duration
-	system              int     // jobs that have arrived and not ended
-	inverse             float64 // of those, the sum of 1/work, in 1/s
-	jobs, wait, stretch float64 // integrals of system, of the jobs that wait, and of inverse
+	system, waiting     int     // jobs that have arrived and not ended, and those of them that have no GPUs
+	inverse             float64 // of those in the system, the sum of 1/work, in 1/s
+	jobs, wait, stretch float64 // integrals of system, waiting and inverse
 }
 
 // begin begins at v's current time, at which what has happened belongs to the stretch before.
 func (t *tally) begin(v *sim.View) {
-	*t = tally{now: v.Now(), system: len(v.Running()) + len(v.Waiting())}
+	*t = tally{now: v.Now(), system: len(v.Running()) + len(v.Waiting()), waiting: len(v.Waiting())}
 	for _, list := range [...][]sim.Job{v.Running(), v.Waiting()} {
 		for _, j := range list {
 			t.inverse += inverse(v, j)
@@ -26,38 +26,60 @@ func (t *tally) begin(v *sim.View) {
 	}
 }
 
-// point integrates up to p, of which waiting jobs wait.
-func (t *tally) point(v *sim.View, p *sim.Point, waiting int) {
-	if span := (p.Now - t.now).Seconds(); span > 0 {
-		t.jobs += float64(t.system) * span
-		t.wait += float64(waiting) * span
-		t.stretch += t.inverse * span
-		t.now = p.Now
-	}
+// point integrates up to p.
+func (t *tally) point(v *sim.View, p *sim.Point) {
 	for i := range p.Events {
-		switch e := &p.Events[i]; e.Kind {
+		e := &p.Events[i]
+		t.advance(e.At)
+		switch e.Kind {
 		case sim.Submit:
 			t.system++
+			t.waiting++
 			t.inverse += inverse(v, e.Job)
+		case sim.Start:
+			t.waiting--
+		case sim.Preempt, sim.Fail:
+			t.waiting++
 		case sim.Finish, sim.Drop:
+			if e.Kind == sim.Drop {
+				t.waiting--
+			}
 			t.system--
 			if t.inverse -= inverse(v, e.Job); t.system == 0 {
 				t.inverse = 0 // drop accumulated rounding errors
 			}
 		}
 	}
+	t.advance(p.Now)
+}
+
+func (t *tally) advance(now time.Duration) {
+	if now <= t.now {
+		return
+	}
+	span := (now - t.now).Seconds()
+	t.jobs += float64(t.system) * span
+	t.wait += float64(t.waiting) * span
+	t.stretch += t.inverse * span
+	t.now = now
 }
 
 func inverse(v *sim.View, j sim.Job) float64 { return 1 / max(v.Trace(j).Work, 1).Seconds() }
 
 // enter shows r, which has been reset, the jobs that are in the system now, as if they had just arrived and started.
-// What it would pay for that is not paid: the episode's account begins after it.
-func enter(r Reward, v *sim.View) {
+// What it would pay for that is not paid: the episode's account begins after it. e is scratch space.
+func enter(r Reward, v *sim.View, e *sim.Event) {
+	arrive := func(j sim.Job) {
+		*e = sim.Event{Kind: sim.Submit, Job: j, At: v.Now()}
+		r.Event(v, e)
+	}
 	for _, j := range v.Waiting() {
-		r.Event(v, &sim.Event{Kind: sim.Submit, Job: j, At: v.Now()})
+		arrive(j)
 	}
 	for _, j := range v.Running() {
-		r.Event(v, &sim.Event{Kind: sim.Submit, Job: j, At: v.Now()})
-		r.Event(v, &sim.Event{Kind: sim.Start, Job: j, At: v.Now(), GPUs: v.GPUs(j)})
+		arrive(j)
+		*e = sim.Event{Kind: sim.Start, Job: j, At: v.Now(), GPUs: v.GPUs(j)}
+		r.Event(v, e)
 	}
+	*e = sim.Event{}
 }

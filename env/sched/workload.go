@@ -71,17 +71,17 @@ func Take(cfg Taken, spec cluster.Spec, jobs []traces.Job) (*Workload, error) {
 }
 
 // Keep returns the jobs that the environment takes, and counts the others. The errors are those of Take.
-func (cfg *Taken) Keep(spec cluster.Spec, jobs []traces.Job) ([]traces.Job, LeftOut, error) {
+func (t *Taken) Keep(spec cluster.Spec, jobs []traces.Job) ([]traces.Job, LeftOut, error) {
 	c, err := cluster.New(spec)
 	if err != nil {
 		return nil, LeftOut{}, err
 	}
-	return cfg.keep(c, spec, jobs)
+	return t.keep(c, spec, jobs)
 }
 
-func (cfg *Taken) keep(c *cluster.Cluster, spec cluster.Spec, jobs []traces.Job) (kept []traces.Job, left LeftOut,
+func (t *Taken) keep(c *cluster.Cluster, spec cluster.Spec, jobs []traces.Job) (kept []traces.Job, left LeftOut,
 	err error) {
-	if kept, left = take(c, cfg.MaxGPUs, jobs); len(kept) == 0 && left.Never > 0 {
+	if kept, left = take(c, t.MaxGPUs, jobs); len(kept) == 0 && left.Never > 0 {
 		want := "take a larger cluster"
 		if len(left.NeverWhy) > 0 {
 			want = strings.Join(left.NeverWhy, "; ")
@@ -90,7 +90,7 @@ func (cfg *Taken) keep(c *cluster.Cluster, spec cluster.Spec, jobs []traces.Job)
 			left.Never, len(jobs), spec.Name, c.GPUs(), strings.Join(left.NeverIDs,
 				", "), more(left.Never-len(left.NeverIDs)), want)
 	}
-	if cfg.Estimates.Mode == sim.EstimateTrace {
+	if t.Estimates.Mode == sim.EstimateTrace {
 		n, first := 0, ""
 		for i := range kept {
 			if kept[i].Estimate <= 0 {

@@ -118,7 +118,7 @@ func open(p study.Plan, a study.Agent, log *logSettings) (*trained, error) {
 		settings = *s
 	default:
 		return nil, fault.Mistakef("it was trained in %s, want %s, or %s with env.peer: true",
-			cfg.Env.ID, program.ID, queuerank.ID)
+			cfg.Env.ID, program.ID, queuerank.V1)
 	}
 	est := settings.Estimates
 	switch {

@@ -96,7 +96,7 @@ func TestANetworkPlaysAsInQueueRank(t *testing.T) {
 		if mode == "yes" {
 			c.Backfill = "easy"
 		}
-		e, err := program.New(queuerank.ID, program.FromOlder(c), cluster.Spec{Pool: procs}, windowsOf{simulated(jobs)},
+		e, err := program.New(queuerank.V1, program.FromOlder(c), cluster.Spec{Pool: procs}, windowsOf{simulated(jobs)},
 			training, traces.Training)
 		if err != nil {
 			t.Fatal(err)
@@ -226,7 +226,7 @@ func TestAgentsThatCannotPlay(t *testing.T) {
 		return dir
 	}
 	own := func(c *config.Config) *queuerank.Config { return c.Env.Settings.(*queuerank.Config) }
-	other, err := config.Preset("quickstart")
+	other, err := config.Preset("quickstart-v1")
 	if err != nil {
 		t.Fatal(err)
 	}

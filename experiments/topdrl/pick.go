@@ -51,7 +51,7 @@ func (s *settings) pickConfig(name string, seed uint64) (config.Config, error) {
 
 // pickBase returns the run of pickConfig without the changes of the settings.
 func (s *settings) pickBase(name string, seed uint64) (config.Config, error) {
-	c := config.For(gpupick.ID)
+	c := config.For(gpupick.V1)
 	switch name {
 	case sharing:
 		var err error

@@ -33,7 +33,7 @@ func (p *placer) begin(c *cluster.Cluster) (err error) {
 	if p.picks, err = gpupick.NewPicks(p.cfg, c, 0); err != nil { // run times are exact, so the seed draws nothing
 		return err
 	}
-	spec := env.Spec{ID: gpupick.ID, Obs: p.picks.Fields(), Action: env.ActionSpec{Sizes: []int{c.GPUs() + 1}}, NoOp: -1}
+	spec := env.Spec{ID: gpupick.V1, Obs: p.picks.Fields(), Action: env.ActionSpec{Sizes: []int{c.GPUs() + 1}}, NoOp: -1}
 	p.batch, p.action = env.NewBatch(spec, 1), env.NewActions(spec, 1)
 	p.policy, err = p.open(spec)
 	return err

@@ -117,18 +117,37 @@ func (e estimate) widened(u float64) float64 {
 	return u + z*(z*z*z*z+2*z*z-3)*e.skew*e.skew/(18*n)
 }
 
+// reach returns how many standard errors an interval goes up from the contrast, or down from it, at the quantile u of
+// Student's t.
+//
+// It goes further on the side to which the sample is skewed, where the rare units lie that a small sample lacks: by
+// γ·(1 + 2z²)/(6√n), the first-order term in the distribution of Student's t of a skewed sample (Johnson 1978,
+// "Modified t tests and confidence intervals for asymmetrical populations", JASA 73(363); Hall 1992, "On the removal of
+// skewness by transformation", JRSS B 54(1)). On the other side, which the same term would shorten, it stays: the
+// skewness of some ten units is too uncertain to rely on a shorter interval.
+func (e estimate) reach(u float64, up bool) float64 {
+	skew, n := e.skew, float64(e.units)
+	if !up {
+		skew = -skew
+	}
+	if skew <= 0 {
+		return e.widened(u)
+	}
+	z := math.Sqrt2 * math.Erfcinv(2*StudentTail(u, n-1))
+	return e.widened(u) + skew*(1+2*z*z)/(6*math.Sqrt(n))
+}
+
 // interval returns the 95 % interval of the contrast.
 func (e estimate) interval() [2]float64 {
 	if e.se == 0 {
 		return [2]float64{e.y, e.y}
 	}
-	h := e.widened(StudentQuantile(.975, float64(e.units-1))) * e.se
-	return [2]float64{e.y - h, e.y + h}
+	u := StudentQuantile(.975, float64(e.units-1))
+	return [2]float64{e.y - e.reach(u, false)*e.se, e.y + e.reach(u, true)*e.se}
 }
 
 // p returns the probability of a contrast that is at least as far from 0 if the true one is 0: that of Student's t
-// beyond the quantile which, widened, is the contrast in standard errors. So p is below 0.05 if and only if the
-// interval excludes 0.
+// beyond the quantile at which the interval reaches 0. So p is below 0.05 if and only if the interval excludes 0.
 func (e estimate) p() float64 {
 	switch {
 	case e.y == 0:
@@ -140,10 +159,10 @@ func (e estimate) p() float64 {
 	if e.skew == 0 {
 		return 2 * StudentTail(t, df)
 	}
-	// widened rises, and falls below u by less than 0.08.
+	// reach rises with u, and falls below it by less than 0.08.
 	low, high := 0.0, t+.1
 	for high-low > 1e-12*high {
-		if u := (low + high) / 2; e.widened(u) < t {
+		if u := (low + high) / 2; e.reach(u, e.y < 0) < t {
 			low = u
 		} else {
 			high = u

@@ -220,7 +220,7 @@ func scoresOf(t *testing.T, p agents.Policy, s env.Spec, b *env.Batch) ([]float3
 
 // The settings that a model brings along name no file of the machine that trained it.
 func TestSettingsOfModelsNameNoFiles(t *testing.T) {
-	cfg, err := config.Preset("quickstart")
+	cfg, err := config.Preset("quickstart-v1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,11 +16,21 @@ import (
 
 // looking makes players of a heuristic that looks ahead, in futures of w's training part.
 func (w *Scenario) looking(r config.Rival) func(env.Env) (player, error) {
-	futures := sync.OnceValues(w.futures)
+	var futures struct {
+		sync.Mutex
+		of map[sched.Mode]*rollout.Recorded
+	}
 	return func(e env.Env) (player, error) {
-		src, err := futures()
-		if err != nil {
-			return nil, err
+		futures.Lock()
+		defer futures.Unlock()
+		mode := operating(e).Mode
+		src := futures.of[mode]
+		if src == nil {
+			var err error
+			if src, err = w.futures(e); err != nil {
+				return nil, err
+			}
+			futures.of = map[sched.Mode]*rollout.Recorded{mode: src}
 		}
 		s, err := rollout.New(rollout.Setup{Config: *r.Rollout, Source: src, Workers: 1, Clock: config.Clock()}, r.Sched)
 		if err != nil {
@@ -34,8 +44,26 @@ func (w *Scenario) looking(r config.Rival) func(env.Env) (player, error) {
 	}
 }
 
-// futures returns stretches of the training part, at the load of the environment's windows.
-func (w *Scenario) futures() (*rollout.Recorded, error) {
+// operates is an environment that says how its episodes begin and end.
+type operates interface {
+	Config() sched.Config
+	Parts() sched.Parts
+}
+
+// operating returns the settings of e, those of windows if it does not say.
+func operating(e env.Env) sched.Config {
+	if o, ok := e.(operates); ok {
+		return o.Config()
+	}
+	return sched.Config{}
+}
+
+// futures returns stretches of the training part: at the load of the workload where e is a cluster in operation, else
+// each at the load of the environment's windows.
+func (w *Scenario) futures(e env.Env) (*rollout.Recorded, error) {
+	if c := operating(e); c.Mode != sched.Drained {
+		return rollout.RecordedIn(e.(operates).Parts().Windows, c)
+	}
 	cut := w.About.Cut(w.judged())
 	var maker predict.Maker
 	var err error

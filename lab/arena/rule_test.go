@@ -54,7 +54,7 @@ func (c *twins) Act(ctx context.Context, b *env.Batch, dst *env.Actions, src []*
 func TestAnExportPlaysAsItsCheckpointByEveryRule(t *testing.T) {
 	seed := testseed.Or(47)
 	t.Logf("seed %d", seed)
-	p, e := presetPolicy(t, "quickstart")
+	p, e := presetPolicy(t, "quickstart-v1")
 	defer e.Close() //nolint:errcheck // a test
 	s := e.Spec()
 	made, err := p.(*ppo.Policy).Export(0)

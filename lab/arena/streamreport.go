@@ -42,7 +42,7 @@ func (r *runner) streamReport(played [][][]result) *report.StreamReport {
 	for i := range r.policies {
 		p := &r.policies[i]
 		row := report.StreamPolicy{Name: p.name, Kind: p.kind, Missing: p.missing, Trained: p.trained, Nothing: p.nothing,
-			Knows: p.knows}
+			Knows: p.knows, Greedy: string(p.greedy)}
 		if p.missing == "" {
 			row.Metrics = r.streamMetrics(played[i])
 			if out.Load.Offered == 0 {

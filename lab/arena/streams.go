@@ -2,6 +2,7 @@ package arena
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -111,7 +112,8 @@ func (r *runner) streamed(w *watching) *result {
 }
 
 // streams returns the streams of a part, with a warm-up after which the queue has settled.
-func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.Part, name string) (*streams, error) {
+func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.Part,
+	name string) (s *streams, err error) {
 	base, ok := w.Source.Windows.(interface {
 		envs.Windows
 		sched.Offering
@@ -120,22 +122,27 @@ func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.
 	if !ok {
 		return nil, fmt.Errorf("arena: windows of type %T have no streams", w.Source.Windows)
 	}
-	s := &streams{}
+	s = &streams{}
 	of := &streamed{Windows: base, part: part, offered: base.Offered()}
 	if w.Generated() {
 		of.predicts = predictors.Fresh{Model: w.Model}
 		c := cfg.Eval.Streams.Filled()
-		warm, err := w.settle(ctx, c, cfg.Eval.Seed, of)
-		if err != nil {
-			return nil, err
+		if part == traces.Validation { // many times in a training, to choose between checkpoints only
+			c.Draws, c.Jobs, c.Warm = cfg.Eval.Validation, max(10, c.Jobs/2), max(1, c.Warm/2)
+		} else {
+			s.settle, err = w.settle(ctx, c, cfg.Eval.Seed, of)
+			switch {
+			case errors.Is(err, stream.ErrAtOnce):
+				return nil, fault.Mistakef("trace.synth.profile %s: %w", cfg.Trace.Synth.Profile, stream.ErrAtOnce)
+			case err != nil:
+				return nil, err
+			}
+			c.Warm = s.settle.Warm
 		}
-		s.settle = warm
-		c.Warm = warm.Warm
 		s.Streams = stream.Generated(c, w.Draw, w.Kept(), cfg.Eval.Seed, name)
 		of.spare = stream.Generated(c, w.Draw, w.Kept(), cfg.Eval.Seed, stream.Spare)
 	} else {
 		of.predicts = base
-		var err error
 		if s.Streams, err = stream.Recorded(w.Taken.Windows, part); err != nil {
 			return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", w.Trace.File, err)}
 		}
@@ -298,8 +305,8 @@ type streamResult struct {
 
 // summedUp sums up what was measured of a stream.
 func summedUp(m *stream.Measure, win *sched.Window) *streamResult {
-	out := &streamResult{Bins: make([]binned, m.Bins), System: slices.Clone(m.System()), Span: m.Span().Hours(), Use: m.Use(), After: m.After(),
-		Unfinished: m.Unfinished()}
+	out := &streamResult{Bins: make([]binned, m.Bins), System: slices.Clone(m.System()), Span: m.Span().Hours(),
+		Use: m.Use(), After: m.After(), Unfinished: m.Unfinished()}
 	jcts := make([]float64, 0, m.Counted)
 	hours := 0.0
 	for k := range m.Jobs() {

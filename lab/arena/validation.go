@@ -11,6 +11,7 @@ import (
 	"clustergym/lab/envs"
 	"clustergym/lab/report"
 	"clustergym/lab/rundir"
+	"clustergym/lab/stream"
 	"clustergym/simulator/policyname"
 	"clustergym/traces"
 )
@@ -54,10 +55,13 @@ func (w *Scenario) Baselines(ctx context.Context, cfg *config.Config, workers in
 	return r.baselines(ctx)
 }
 
-// validating returns a runner of the validation windows of cfg, or of episodes where there is no simulator or
+// validating returns a runner of the validation streams or windows of cfg, or of episodes where there is no simulator or
 // validations go by the return.
 func (w *Scenario) validating(cfg *config.Config, workers int) (*runner, error) {
-	if w.About.Simulated() && cfg.Eval.Choose != config.ByReturn {
+	switch {
+	case cfg.Streamed() && cfg.Eval.Choose != config.ByReturn:
+		return w.streaming(context.Background(), cfg, traces.Validation, stream.Validation, workers)
+	case w.About.Simulated() && cfg.Eval.Choose != config.ByReturn:
 		return w.runner(cfg, traces.Validation, cfg.Eval.Validation, workers)
 	}
 	return w.through(cfg, traces.Validation, cfg.Eval.Validation, workers), nil
@@ -109,9 +113,15 @@ func (r *runner) byScore() bool {
 // validation returns the validation of a policy that played every window or episode.
 func (r *runner) validation(played []result) *rundir.Validation {
 	v, m := &rundir.Validation{}, r.scenario.About.Metric
-	if r.windows {
+	switch {
+	case r.streams != nil:
+		v.Draws = len(played)
+		cfg := *r.cfg
+		cfg.Eval.Choose = config.ByMean // as the comparison counts
+		return scored(&cfg, m, each(played, scoreOf), v)
+	case r.windows:
 		v.Windows = len(played)
-	} else {
+	default:
 		v.Episodes = len(played)
 	}
 	switch {
@@ -154,7 +164,7 @@ type ValidationScores struct {
 // policies of cfg that repeat themselves. Those that look ahead would take minutes and are left out.
 func (w *Scenario) ValidationScores(ctx context.Context, cfg *config.Config, dir string,
 	workers int) (*ValidationScores, error) {
-	r, err := w.runner(cfg, traces.Validation, cfg.Eval.Validation, workers)
+	r, err := w.validating(cfg, workers)
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +197,9 @@ func (w *Scenario) ValidationScores(ctx context.Context, cfg *config.Config, dir
 
 // Windows returns how many windows of a part a run of cfg is judged on.
 func (w *Scenario) Windows(cfg *config.Config, part traces.Part) (int, error) {
+	if cfg.Streamed() {
+		return cfg.Eval.Streams.Filled().Draws, nil
+	}
 	n := cfg.Eval.Validation
 	if part == traces.Test {
 		n = cfg.Eval.Windows

@@ -11,7 +11,7 @@ import (
 func TestPresetsAdaptToWhatIsGiven(t *testing.T) {
 	var said []string
 	set := func(assignments ...string) (Config, error) {
-		c, err := Preset("quickstart")
+		c, err := Preset("quickstart-v1")
 		if err != nil {
 			t.Fatal(err)
 		}

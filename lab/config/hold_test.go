@@ -11,7 +11,7 @@ import (
 
 // Weights of eval.hold reach hold wherever it plays, and stand in files only if they are given.
 func TestWeightsReachHold(t *testing.T) {
-	cfg, err := config.Preset("quickstart")
+	cfg, err := config.Preset("quickstart-v1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func configurationPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(`# Configuration
 
-Every key of a run, with the default of the environment ` + "`JobSelect-v1`" + ` and the comment of its field in the sources. The page is
+Every key of a run, with the default of the environment ` + "`JobSelect-v2`" + ` and the comment of its field in the sources. The page is
 written by ` + "`go test ./lab/config -run TestConfigurationPage -update`" + `.
 
 - ` + "`gymctl config show quickstart`" + ` prints all keys of the preset that ` + "`gymctl train`" + ` runs; presets differ from the defaults here.

@@ -47,8 +47,12 @@ func ParseRival(name string, d *envs.Descriptor, s envs.Settings) (Rival, error)
 func (c *Config) Rival(name string) (Rival, error) { return c.rival(name, c.Descriptor()) }
 
 func (c *Config) rival(name string, d *envs.Descriptor) (Rival, error) {
-	r, err := (&rivals{d, c.Env.Settings, c.Eval.Rollout, c.Eval.Hold, c.Eval.Index}).parse(name)
-	r.Sched.Hold, r.Sched.Index = c.Eval.Hold, c.Eval.Index
+	hold := c.Eval.Hold
+	if hold.IsZero() && d != nil && d.Ongoing {
+		hold = tuned.SteadyHold(d.Cut(c.Env.Settings).Estimates)
+	}
+	r, err := (&rivals{d, c.Env.Settings, c.Eval.Rollout, hold, c.Eval.Index}).parse(name)
+	r.Sched.Hold, r.Sched.Index = hold, c.Eval.Index
 	return r, err
 }
 

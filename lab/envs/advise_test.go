@@ -82,8 +82,11 @@ func advice(t *testing.T, e advised, args wire.Map) []int32 {
 // smallArgs returns arguments with which id loads and plays quickly.
 func smallArgs(d *Descriptor) wire.Map {
 	switch {
-	case d.ID == jobselect.V1:
+	case jobselect.Is(d.ID):
 		return smallKwargs(wire.Pair{Key: "load", Value: 3.0})
+	case d.Ongoing:
+		return wire.Map{{Key: "window", Value: int64(12)}, {Key: "warm", Value: int64(8)},
+			{Key: "trace", Value: wire.Map{{Key: "synth", Value: wire.Map{{Key: "jobs", Value: int64(400)}}}}}}
 	case d.Simulated():
 		return wire.Map{{Key: "window", Value: int64(12)},
 			{Key: "trace", Value: wire.Map{{Key: "synth", Value: wire.Map{{Key: "jobs", Value: int64(400)}}}}}}
@@ -265,7 +268,7 @@ func TestAdviceIsRefusedInOneSentence(t *testing.T) {
 	refused(job, ask("sjf@slots"), wire.NeedsReset, "the episode has ended")
 	refused(makeEnvs(t, registry(t, nil), jobselect.V1, smallKwargs(), 1).Envs[0].(advised), ask("sjf@slots"),
 		wire.Unsupported, "not enabled on this server")
-	for _, id := range []string{queuerank.ID, dagplace.ID, workerplace.ID} {
+	for _, id := range []string{queuerank.V1, dagplace.ID, workerplace.ID} {
 		e := makeEnvs(t, r, id, smallArgs(Find(id)), 1).Envs[0].(advised)
 		refused(e, ask("rollout:sjf@slots"), wire.Unsupported, "does not act through the actions of "+id)
 	}

@@ -138,7 +138,7 @@ func (a *Args) part() traces.Part { return traces.Part(slices.Index(SplitNames[:
 // but not the names of files.
 func (a *Args) SHA(w *Workload) (string, error) {
 	if a.d.older != nil {
-		a = &Args{Settings: a.d.older(a.Settings), Split: a.Split, d: Find(queuerank.ID)}
+		a = &Args{Settings: a.d.older(a.Settings), Split: a.Split, d: Find(queuerank.V1)}
 	}
 	text, jobs := "", []byte(nil)
 	var err error

@@ -28,8 +28,12 @@ func TestDocsHaveTheEnvironmentsPages(t *testing.T) {
 			if d.Takes.Cluster {
 				cluster = "yes"
 			}
-			fmt.Fprintf(&index, "| [%s](%s.md) | %s | %s | %s | `%s` |\n", d.ID, d.ID, d.About, cell(d.Takes.Trace()), cluster,
-				d.Preset)
+			preset := "–"
+			if d.Preset != "" {
+				preset = "`" + d.Preset + "`"
+			}
+			fmt.Fprintf(&index, "| [%s](%s.md) | %s | %s | %s | %s |\n", d.ID, d.ID, d.About, cell(d.Takes.Trace()), cluster,
+				preset)
 		}
 	}
 	index.WriteString("\nProblems with known answers, on which agents are checked (docs/guides/train.md):\n\n")

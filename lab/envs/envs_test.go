@@ -72,7 +72,7 @@ func TestEveryRegisteredEnvironmentKeepsTheContract(t *testing.T) {
 		switch id {
 		case jobselect.V1:
 			kwargs, options = smallKwargs(), append(options, envtest.Cap(200), envtest.NoAllocs())
-		case delayoffer.ID: // its snapshots are played again from the beginning
+		case delayoffer.V1: // its snapshots are played again from the beginning
 			kwargs = wire.Map{{Key: "window", Value: int64(32)}}
 		}
 		t.Run(id, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestArgumentsComeNestedOrWithDots(t *testing.T) {
 }
 
 func TestPresetsStandInThePlaceOfDefaults(t *testing.T) {
-	args, err := decodeArgs(Find(jobselect.V1),
+	args, err := decodeArgs(Find(jobselect.ID),
 		wire.Map{{Key: "window", Value: int64(64)}, {Key: "preset", Value: "quickstart"}})
 	if err != nil {
 		t.Fatal(err)
@@ -263,7 +263,7 @@ func TestBadArgumentsAreToldByKeyValueAndWish(t *testing.T) {
 			[]string{"trace.file", "no-such-trace"}},
 		{jobselect.V1, smallKwargs(), 1000, wire.Capacity, []string{"1000", "MiB"}},
 		{"CartPole-v7", nil, 1, wire.UnknownEnv, []string{"CartPole-v7"}},
-		{"JobSelect-v2", nil, 1, wire.UnknownEnv, []string{"did you mean JobSelect-v1?"}},
+		{"JobSelect-v3", nil, 1, wire.UnknownEnv, []string{"did you mean JobSelect-v2?"}},
 		{"InvalidAction-v1", wire.Map{{Key: "n", Value: int64(1)}}, 1, wire.BadKwargs,
 			[]string{"InvalidAction-v1 has no arguments", `"n"`}},
 		{"InvalidAction-v1", nil, 0, wire.BadRequest, []string{"1 or more"}},
@@ -395,7 +395,7 @@ func TestTheScenarioHashIsOfWhatDecidesEpisodes(t *testing.T) {
 		t.Error("another cluster, the same hash")
 	}
 	// A preset that stands for the same configuration is the same scenario.
-	args, err := decodeArgs(Find(jobselect.V1), wire.Map{{Key: "preset", Value: "quickstart"}})
+	args, err := decodeArgs(Find(jobselect.ID), wire.Map{{Key: "preset", Value: "quickstart"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestLegalActionsStandForFilledRows(t *testing.T) {
 		kwargs    wire.Map
 	}{
 		{jobselect.V1, "jobs", smallKwargs()},
-		{queuerank.ID, "jobs", nil},
+		{queuerank.V1, "jobs", nil},
 		{workerplace.ID, "pairs", wire.Map{{Key: "obs", Value: "pairs"}}},
 	} {
 		e := makeEnvs(t, r, c.id, c.kwargs, 1).Envs[0]

@@ -88,19 +88,19 @@ func TestScenariosKeepTheirHashesAndEpisodes(t *testing.T) {
 		{"history", jobselect.V1, smallKwargs(pair{Key: "estimates", Value: "history"},
 			pair{Key: "relative", Value: "auto"})},
 		{"rated", "GPUPick-v1", with(small, pair{Key: "table", Value: true})},
-		{"peer", queuerank.ID, wire.Map{{Key: "window", Value: int64(32)}, {Key: "peer", Value: true},
+		{"peer", queuerank.V1, wire.Map{{Key: "window", Value: int64(32)}, {Key: "peer", Value: true},
 			{Key: "reward", Value: "minus"}}},
-		{"rltune", queuerank.ID, wire.Map{{Key: "window", Value: int64(24)}, {Key: "rltune", Value: "programme"},
+		{"rltune", queuerank.V1, wire.Map{{Key: "window", Value: int64(24)}, {Key: "rltune", Value: "programme"},
 			{Key: "base", Value: "sjf"}, {Key: "estimates", Value: "exact"}, {Key: "metric", Value: "wait"},
 			{Key: "cluster", Value: "4x8"},
 			{Key: "trace",
 				Value: wire.Map{{Key: "synth",
 					Value: wire.Map{{Key: "profile", Value: "philly"}, {Key: "procs", Value: int64(0)},
 						{Key: "jobs", Value: int64(400)}}}}}}},
-		{"easy", queuerank.ID, with(wire.Map{{Key: "window", Value: int64(32)}}, pair{Key: "backfill", Value: "easy"},
+		{"easy", queuerank.V1, with(wire.Map{{Key: "window", Value: int64(32)}}, pair{Key: "backfill", Value: "easy"},
 			pair{Key: "reward", Value: "dense"})},
-		{"hold", policymix.ID, with(small, pair{Key: "warm", Value: int64(8)}, pair{Key: "hold", Value: "30m"})},
-		{"relative", delayoffer.ID, wire.Map{{Key: "window", Value: int64(16)}, {Key: "relative", Value: true}}},
+		{"hold", policymix.V1, with(small, pair{Key: "warm", Value: int64(8)}, pair{Key: "hold", Value: "30m"})},
+		{"relative", delayoffer.V1, wire.Map{{Key: "window", Value: int64(16)}, {Key: "relative", Value: true}}},
 		{"makespan", "DAGPlace-v1", wire.Map{{Key: "tasks", Value: int64(20)}, {Key: "gpus", Value: int64(6)},
 			{Key: "reward", Value: "makespan"}}},
 		{"few", "WorkerPlace-v1", wire.Map{{Key: "jobs", Value: int64(8)}, {Key: "servers", Value: int64(3)}}},
@@ -224,9 +224,9 @@ func TestOlderFormsKeepTheirScenarios(t *testing.T) {
 		all := slices.DeleteFunc(slices.Clone(c.more), func(p pair) bool { return p.Key == c.key.Key })
 		r := registry(t, nil)
 		a := makeEnvs(t, r, c.id, append(append(slices.Clone(common), all...), c.key), 1)
-		b := makeEnvs(t, r, queuerank.ID, append(append(slices.Clone(common), c.more...), c.older), 1)
+		b := makeEnvs(t, r, queuerank.V1, append(append(slices.Clone(common), c.more...), c.older), 1)
 		if a.SHA != b.SHA {
-			t.Errorf("%s: scenario %s, with %s: %v of %s it is %s", c.id, a.SHA, c.older.Key, c.older.Value, queuerank.ID, b.SHA)
+			t.Errorf("%s: scenario %s, with %s: %v of %s it is %s", c.id, a.SHA, c.older.Key, c.older.Value, queuerank.V1, b.SHA)
 		}
 		x, y := fmt.Sprintf("%+v", a.Envs[0].Spec()), fmt.Sprintf("%+v", b.Envs[0].Spec())
 		if own.ReplaceAllString(x, "") != own.ReplaceAllString(y, "") {

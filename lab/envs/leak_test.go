@@ -83,7 +83,7 @@ func TestObservationsDoNotKnowRunTimes(t *testing.T) {
 			}
 			return e, w.Windows
 		},
-		queuerank.ID: func(jobs []traces.Job, estimates string) (sched.Arena, sched.Windows) {
+		queuerank.V1: func(jobs []traces.Job, estimates string) (sched.Arena, sched.Windows) {
 			cfg := queuerank.DefaultConfig()
 			cfg.Window, cfg.Visible, cfg.Load, cfg.Estimates = 40, 8, 0, sim.MustEstimates(estimates)
 			w, err := traces.NewWindows(jobs, cfg.Window, 0)

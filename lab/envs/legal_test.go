@@ -461,7 +461,7 @@ func arguments(t *testing.T, id string) []legal {
 			t.Error(err)
 			continue
 		}
-		if id == delayoffer.ID && k.Name == "trace.synth.work" {
+		if id == delayoffer.V1 && k.Name == "trace.synth.work" {
 			l.high = 5 // there are points for every lease of a job
 		}
 		all = append(all, l)

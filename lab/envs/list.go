@@ -27,27 +27,31 @@ import (
 // scheduling are the environments over jobs on a simulated cluster.
 var scheduling = []*Descriptor{
 	jobSelect(jobselect.ID, "quickstart", jobselect.OngoingConfig, usersTrace),
-	jobSelect(jobselect.V1, "quickstart-exact", jobselect.DefaultConfig, workload.DefaultTraceConfig),
-	describe(Descriptor{
-		ID: delayoffer.ID, Preset: "delayoffer-ppo",
-		About:   "whether a gang takes an offer across machines or racks, or waits for a closer one",
-		Takes:   Takes{Jobs: true, Cluster: true},
-		Cluster: "dally-slow",
-		Trace: func() workload.TraceConfig {
-			t := workload.DefaultTraceConfig()
-			t.Synth.Profile = "dally"
-			return t
+	jobSelect(jobselect.V1, "quickstart-v1", jobselect.DefaultConfig, workload.DefaultTraceConfig),
+	delayOffer(Descriptor{ID: delayoffer.ID, Ongoing: true}, settings[delayoffer.Ongoing]{
+		defaults: delayoffer.OngoingConfig,
+		cut: func(c *delayoffer.Ongoing) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
+				Forecast: c.Forecast, Mode: sched.Ongoing}
 		},
-		mix:    "dally",
-		Rules:  rules(delayoffer.Rules(), delayoffer.NewRule),
-		Rivals: append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...),
-		Metric: JCT,
-	}, settings[delayoffer.Config]{
+		open: func(c delayoffer.Ongoing, src *Source, part traces.Part) (env.Env, error) {
+			c.Mode = ongoing(c.Mode)
+			return delayoffer.NewOngoing(c, src.Cluster, src.Windows, part)
+		},
+		page:     delayoffer.OngoingPage,
+		training: func(c *delayoffer.Ongoing, gamma float64) { c.Gamma = gamma },
+		judged:   func(c *delayoffer.Ongoing) { c.Gamma, c.Relative, c.MaxSteps = 1, false, 0 },
+		streamed: func(c *delayoffer.Ongoing) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
+		lacks:    func(c *delayoffer.Ongoing, j *traces.Job) string { return sim.LacksModel(c.Comm, j) },
+		memory: func(c *delayoffer.Ongoing, x Extent) float64 {
+			return delayOfferBytes(&c.Config, c.Window+c.Warm/4, x) // most of the warm-up has left
+		},
+	}),
+	delayOffer(Descriptor{ID: delayoffer.V1, Preset: "delayoffer-ppo"}, settings[delayoffer.Config]{
 		defaults: delayoffer.DefaultConfig,
 		cut: func(c *delayoffer.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
 		},
-		mostGPUs: unlimited[delayoffer.Config],
 		open: func(c delayoffer.Config, src *Source, part traces.Part) (env.Env, error) {
 			return delayoffer.New(c, src.Cluster, src.Windows, part)
 		},
@@ -55,31 +59,25 @@ var scheduling = []*Descriptor{
 		judged:   func(c *delayoffer.Config) { c.Relative = false },
 		streamed: func(c *delayoffer.Config) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
 		lacks:    func(c *delayoffer.Config, j *traces.Job) string { return sim.LacksModel(c.Comm, j) },
-		memory: func(c *delayoffer.Config, x Extent) float64 {
-			bytes := 32<<10 + 1100*float64(c.Window) + clusterBytes(x)
-			if c.Relative {
-				bytes *= 2 // the timers play the same jobs
-			}
-			return bytes + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
+		memory:   func(c *delayoffer.Config, x Extent) float64 { return delayOfferBytes(c, c.Window, x) },
+	}),
+	gpuPick(Descriptor{ID: gpupick.ID, Ongoing: true}, settings[gpupick.Ongoing]{
+		defaults: gpupick.OngoingConfig,
+		cut: func(c *gpupick.Ongoing) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
+				Forecast: c.Forecast, Mode: sched.Ongoing}
+		},
+		open: func(c gpupick.Ongoing, src *Source, part traces.Part) (env.Env, error) {
+			c.Mode = ongoing(c.Mode)
+			return gpupick.NewOngoing(c, src.Cluster, src.Windows, part)
+		},
+		page:     gpupick.OngoingPage,
+		streamed: func(c *gpupick.Ongoing) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
+		memory: func(c *gpupick.Ongoing, x Extent) float64 {
+			return gpuPickBytes(&c.Config, c.Window+c.Warm, x)
 		},
 	}),
-	describe(Descriptor{
-		ID: gpupick.ID, Preset: "gpupick-ppo",
-		About:   "the GPUs of the job whose turn it is, one by one",
-		Takes:   Takes{Jobs: true, Cluster: true},
-		Cluster: workload.DefaultCluster,
-		Trace:   workload.DefaultTraceConfig,
-		whyMost: "a window of larger gangs may take more than env.max_steps picks",
-		Rules:   rules(gpupick.Rules(), gpupick.NewRule),
-		Rivals:  slots(gpupick.Rules()),
-		Metric: Metric{Key: "comm_cost", Title: "mean communication cost",
-			Of: func(_ *metrics.Summary, info []float64) float64 {
-				if info == nil {
-					return math.NaN()
-				}
-				return info[gpupick.InfoCost]
-			}},
-	}, settings[gpupick.Config]{
+	gpuPick(Descriptor{ID: gpupick.V1, Preset: "gpupick-ppo"}, settings[gpupick.Config]{
 		defaults: gpupick.DefaultConfig,
 		cut: func(c *gpupick.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
@@ -96,14 +94,36 @@ var scheduling = []*Descriptor{
 		},
 		page:     gpupick.Page,
 		streamed: func(c *gpupick.Config) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
-		memory: func(c *gpupick.Config, x Extent) float64 {
-			return 24<<10 + 1000*float64(c.Window) + 0.3*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, c.Window, 1)
-		},
+		memory:   func(c *gpupick.Config, x Extent) float64 { return gpuPickBytes(c, c.Window, x) },
 	}),
 	policyMix(policymix.ID, "policymix-ppo", policymix.OngoingConfig, usersTrace),
 	policyMix(policymix.V1, "policymix-improper", policymix.DefaultConfig, workload.DefaultTraceConfig),
 	describe(ranking(Descriptor{
-		ID: queuerank.ID, Preset: "queuerank-ppo",
+		ID:      queuerank.ID,
+		About:   "which waiting job is next; it holds the queue until it fits",
+		Cluster: "pool:256",
+		Trace:   hpcTrace,
+		Ongoing: true,
+	}), settings[queuerank.Ongoing]{
+		defaults: queuerank.OngoingConfig,
+		cut: func(c *queuerank.Ongoing) sched.Taken {
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
+				Forecast: c.Forecast, Mode: sched.Ongoing}
+		},
+		mostGPUs: unlimited[queuerank.Ongoing],
+		open: func(c queuerank.Ongoing, src *Source, part traces.Part) (env.Env, error) {
+			versioned(&c.Config, queuerank.ID)
+			return queuerank.NewOngoing(c, src.Cluster, src.Windows, src.Windows.Jobs(traces.Training), part)
+		},
+		page:      queuerank.OngoingPage,
+		placement: func(c *queuerank.Ongoing) string { return c.Placement },
+		training:  func(c *queuerank.Ongoing, gamma float64) { c.Gamma = gamma },
+		judged:    func(c *queuerank.Ongoing) { c.Config = judged(c.Config) },
+		streamed:  func(c *queuerank.Ongoing) { c.Mode = sched.Streamed },
+		memory:    func(c *queuerank.Ongoing, x Extent) float64 { return 24*float64(c.Visible) + windowBytes(&c.Config, x) },
+	}),
+	describe(ranking(Descriptor{
+		ID: queuerank.V1, Preset: "queuerank-ppo",
 		About:   "which waiting job is next; it holds the queue until it fits",
 		Cluster: "pool:256",
 		Trace:   hpcTrace,
@@ -112,9 +132,9 @@ var scheduling = []*Descriptor{
 		func(c queuerank.Config, src *Source, part traces.Part) (env.Env, error) {
 			switch training := src.Windows.Jobs(traces.Training); {
 			case c.RLTune != "":
-				return rltune.New(queuerank.ID, rltune.FromOlder(c), src.Cluster, src.Windows, part)
+				return rltune.New(queuerank.V1, rltune.FromOlder(c), src.Cluster, src.Windows, part)
 			case c.Peer:
-				return rlscheduler.New(queuerank.ID, rlscheduler.FromOlder(c), src.Cluster, src.Windows, training, part)
+				return rlscheduler.New(queuerank.V1, rlscheduler.FromOlder(c), src.Cluster, src.Windows, training, part)
 			default:
 				return queuerank.New(c, src.Cluster, src.Windows, training, part)
 			}
@@ -162,7 +182,7 @@ func jobSelect(id, preset string, defaults func() jobselect.Config, trace func()
 		defaults: defaults,
 		cut: func(c *jobselect.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: c.Mode}
+				Forecast: c.Forecast, Mode: modeOf(id)}
 		},
 		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
 		mostGPUs: func(c *jobselect.Config) int {
@@ -172,6 +192,7 @@ func jobSelect(id, preset string, defaults func() jobselect.Config, trace func()
 			return max(8, 2560/c.Visible)
 		},
 		open: func(c jobselect.Config, src *Source, part traces.Part) (env.Env, error) {
+			versioned(&c.Config, id)
 			return jobselect.New(c, src.Cluster, src.Windows, part)
 		},
 		page:      jobselect.Page,
@@ -207,9 +228,10 @@ func policyMix(id, preset string, defaults func() policymix.Config, trace func()
 		defaults: defaults,
 		cut: func(c *policymix.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: c.Mode}
+				Forecast: c.Forecast, Mode: modeOf(id)}
 		},
 		open: func(c policymix.Config, src *Source, part traces.Part) (env.Env, error) {
+			versioned(&c.Config, id)
 			return policymix.New(c, src.Cluster, src.Windows, part)
 		},
 		page:      policymix.Page,
@@ -219,6 +241,70 @@ func policyMix(id, preset string, defaults func() policymix.Config, trace func()
 		streamed:  func(c *policymix.Config) { c.Mode = sched.Streamed },
 		memory:    func(c *policymix.Config, x Extent) float64 { return windowBytes(&c.Config, x) },
 	})
+}
+
+// delayOffer describes a version of DelayOffer.
+func delayOffer[C any, P interface {
+	*C
+	Settings
+}](d Descriptor, by settings[C]) *Descriptor {
+	d.About = "whether a gang takes an offer across machines or racks, or waits for a closer one"
+	d.Takes, d.Cluster, d.mix = Takes{Jobs: true, Cluster: true}, "dally-slow", "dally"
+	d.Trace = func() workload.TraceConfig {
+		t := workload.DefaultTraceConfig()
+		t.Synth.Profile = "dally"
+		return t
+	}
+	d.Rules = rules(delayoffer.Rules(), delayoffer.NewRule)
+	d.Rivals = append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...)
+	d.Metric, by.mostGPUs = JCT, unlimited[C]
+	return describe[C, P](d, by)
+}
+
+// gpuPick describes a version of GPUPick.
+func gpuPick[C any, P interface {
+	*C
+	Settings
+}](d Descriptor, by settings[C]) *Descriptor {
+	d.About = "the GPUs of the job whose turn it is, one by one"
+	d.Takes, d.Cluster, d.Trace = Takes{Jobs: true, Cluster: true}, workload.DefaultCluster, workload.DefaultTraceConfig
+	d.Rules, d.Rivals = rules(gpupick.Rules(), gpupick.NewRule), slots(gpupick.Rules())
+	d.Metric = Metric{Key: "comm_cost", Title: "mean communication cost",
+		Of: func(_ *metrics.Summary, info []float64) float64 {
+			if info == nil {
+				return math.NaN()
+			}
+			return info[gpupick.InfoCost]
+		}}
+	if by.mostGPUs != nil {
+		d.whyMost = "a window of larger gangs may take more than env.max_steps picks"
+	}
+	return describe[C, P](d, by)
+}
+
+// versioned gives settings the hidden fields of the version called id, whatever defaults they were decoded over.
+func versioned(c *sched.Config, id string) {
+	if c.ID = id; modeOf(id) == sched.Ongoing {
+		c.Mode = ongoing(c.Mode)
+	} else if c.Mode != sched.Streamed {
+		c.Mode = sched.Drained
+	}
+}
+
+// ongoing returns how episodes of version 2 begin and end, whatever defaults their settings were decoded over.
+func ongoing(m sched.Mode) sched.Mode {
+	if m == sched.Streamed {
+		return m
+	}
+	return sched.Ongoing
+}
+
+// modeOf returns how episodes of the environment called id begin and end in trainings.
+func modeOf(id string) sched.Mode {
+	if id == jobselect.ID || id == policymix.ID || id == queuerank.ID {
+		return sched.Ongoing
+	}
+	return sched.Drained
 }
 
 // usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something.

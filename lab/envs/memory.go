@@ -3,6 +3,8 @@ package envs
 import (
 	"clustergym/env"
 	"clustergym/env/dagplace"
+	"clustergym/env/delayoffer"
+	"clustergym/env/gpupick"
 	"clustergym/env/queuerank"
 	"clustergym/env/sched"
 	"clustergym/env/workerplace"
@@ -79,7 +81,7 @@ func forecastBytes(est sim.Estimates, f sched.Forecast, jobs, simulators int) fl
 		simulators = 1 // the other has no predictor
 	}
 	if f.Remembers(est) {
-		bytes += float64(simulators) * (32<<10 + 1300*float64(jobs)) // most of them of other users, VCs and sizes
+		bytes += float64(simulators) * (32<<10 + 900*float64(jobs)) // most of them of other users, VCs and sizes
 	}
 	if f.Shown(est) {
 		bytes += 16<<10 + 120*float64(jobs)
@@ -113,6 +115,20 @@ func dagPlaceBytes(c *dagplace.Config, x Extent) float64 {
 		bytes += 8.2 * m * m
 	}
 	return bytes
+}
+
+// delayOfferBytes counts an environment over so many jobs of an episode.
+func delayOfferBytes(c *delayoffer.Config, jobs int, x Extent) float64 {
+	bytes := 32<<10 + 1100*float64(jobs) + clusterBytes(x)
+	if c.Relative {
+		bytes *= 2 // the timers play the same jobs
+	}
+	return bytes + forecastBytes(c.Estimates, c.Forecast, jobs, 1)
+}
+
+// gpuPickBytes counts an environment over so many jobs of an episode.
+func gpuPickBytes(c *gpupick.Config, jobs int, x Extent) float64 {
+	return 24<<10 + 1000*float64(jobs) + 0.3*clusterBytes(x) + forecastBytes(c.Estimates, c.Forecast, jobs, 1)
 }
 
 func workerPlaceBytes(c *workerplace.Config, _ Extent) float64 {

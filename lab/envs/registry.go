@@ -64,6 +64,9 @@ func (noWorkload) At(traces.Part, uint64, int) (traces.Window, error) {
 	return traces.Window{}, fmt.Errorf("there is no workload")
 }
 
+// Offered implements sched.Offering.
+func (noWorkload) Offered() float64 { return 1 }
+
 // Jobs implements Windows.
 func (noWorkload) Jobs(traces.Part) []traces.Job { return nil }
 

@@ -30,7 +30,7 @@ func TestWindowsWithoutADecisionAreSkipped(t *testing.T) {
 	for _, c := range []struct {
 		id     string
 		kwargs wire.Map
-	}{{delayoffer.ID, rare}, {jobselect.V1, short}} {
+	}{{delayoffer.V1, rare}, {jobselect.V1, short}} {
 		for _, mode := range modes {
 			p := &player{t: t, f: NewFactory(registry(t, nil))}
 			p.skips(c.id, mode, c.kwargs)
@@ -84,7 +84,7 @@ func (p *player) skips(id, mode string, kwargs wire.Map) {
 // environment.
 func TestANamedWindowWithoutADecisionIsRefused(t *testing.T) {
 	p := &player{t: t, f: NewFactory(registry(t, nil))}
-	if err := p.open(delayoffer.ID, "next_step", 3, rare); err != nil {
+	if err := p.open(delayoffer.V1, "next_step", 3, rare); err != nil {
 		t.Fatal(err)
 	}
 	defer p.h.Close() //nolint:errcheck // it holds nothing
@@ -110,9 +110,9 @@ func TestAWorkloadWithoutADecisionIsRefusedAtOpen(t *testing.T) {
 		id, want string
 		kwargs   wire.Map
 	}{
-		{delayoffer.ID, "no job of any window is ever offered more than a node; want larger jobs",
+		{delayoffer.V1, "no job of any window is ever offered more than a node; want larger jobs",
 			wire.Map{{Key: "max_gpus", Value: int64(1)}}},
-		{delayoffer.ID, "no job of any window is ever offered more than a node; want larger jobs",
+		{delayoffer.V1, "no job of any window is ever offered more than a node; want larger jobs",
 			wire.Map{{Key: "cluster", Value: "1x64"}, {Key: "max_gpus", Value: int64(8)}}},
 	} {
 		p := &player{t: t, f: NewFactory(registry(t, nil))}
@@ -126,7 +126,7 @@ func TestAWorkloadWithoutADecisionIsRefusedAtOpen(t *testing.T) {
 // In training, where nothing is opened by a client, the error of the first reset says the same.
 func TestAResetSaysThatNoWindowHasADecision(t *testing.T) {
 	raced.Alone(t)
-	d := Find(delayoffer.ID)
+	d := Find(delayoffer.V1)
 	args, err := decodeArgs(d, wire.Map{{Key: "max_gpus", Value: int64(1)}, {Key: "window", Value: int64(3)}})
 	if err != nil {
 		t.Fatal(err)

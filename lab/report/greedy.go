@@ -15,6 +15,15 @@ func (r *Report) rules() string {
 	return rulesBelow(names, greedy)
 }
 
+// rules is Report.rules for streams.
+func (r *StreamReport) rules() string {
+	names, greedy := make([]string, len(r.Policies)), make([]string, len(r.Policies))
+	for i := range r.Policies {
+		names[i], greedy[i] = r.Shown(r.Policies[i].Name), r.Policies[i].Greedy
+	}
+	return rulesBelow(names, greedy)
+}
+
 // rules is Report.rules for episodes.
 func (r *EpisodeReport) rules() string {
 	names, greedy := make([]string, len(r.Policies)), make([]string, len(r.Policies))

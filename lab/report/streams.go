@@ -76,6 +76,7 @@ type StreamPolicy struct {
 	Trained sim.Estimates  `json:"trained_on,omitzero"`
 	Nothing bool           `json:"asks_nothing,omitempty"`
 	Knows   bool           `json:"knows_workload,omitempty"`
+	Greedy  string         `json:"greedy,omitempty"` // as in PolicyReport
 }
 
 // StreamMetrics are statistics over streams. Times are in seconds.

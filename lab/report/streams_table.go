@@ -191,7 +191,7 @@ func (r *StreamReport) below() string {
 	add("Assumed: run times %s; placement %s; communication %s; %s; use and load simulated.", a.RunTimes, a.Placement,
 		a.Communication, a.Stops)
 	b.WriteString(r.forms())
-	b.WriteString(Below(r.Estimates, r.knowledge()))
+	b.WriteString(Below(r.Estimates, r.knowledge()) + r.rules())
 	return b.String()
 }
 

@@ -131,7 +131,7 @@ func TestTheExactQuickStartIsTheEarlierOne(t *testing.T) {
 	if got := digest(text); got != "3d01e4cfaa76af918281e940cad2e2f98aec322566bd1407d066e07e3b5c0efc" {
 		t.Errorf("quickstart-exact is another run, %s:\n%s", got, text)
 	}
-	causal, err := config.Preset("quickstart")
+	causal, err := config.Preset("quickstart-v1")
 	if err != nil {
 		t.Fatal(err)
 	}

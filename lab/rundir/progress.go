@@ -35,6 +35,7 @@ type EvalLine struct {
 type Validation struct {
 	Windows  int      `json:"windows,omitempty"`
 	JCT      float64  `json:"jct_s,omitempty"` // geometric mean over the windows of their mean JCTs
+	Draws    int      `json:"draws,omitempty"` // of the generator, or the one recorded stream, in place of windows
 	Episodes int      `json:"episodes,omitempty"`
 	Tasks    int      `json:"tasks,omitempty"`       // of a meta-learner: the return is that after adaptation
 	Return   *float64 `json:"return_mean,omitempty"` // instead, for a problem with a known answer or eval.choose: return
@@ -81,7 +82,10 @@ func (v *Validation) Words() string {
 	}
 	if v.Score != nil {
 		on := plain.Count(v.Episodes, "episode", "episodes")
-		if v.Windows > 0 {
+		switch {
+		case v.Draws > 0:
+			on = plain.Count(v.Draws, "stream", "streams")
+		case v.Windows > 0:
 			on = plain.Count(v.Windows, "window", "windows")
 		}
 		return fmt.Sprintf("validation: %s %s on %s", v.Counts.Title, v.Counts.Show(*v.Score), on)

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,8 +113,8 @@ func (r *simulation) play(ctx context.Context, m *Played) error {
 	cfg, s := r.cfg, m.Settings
 	s.Load, s.Warm, s.Window = 0, 0, len(r.jobs)
 	s.Estimates, s.Placement, s.Comm = cfg.Policy.Estimates, cfg.Policy.Placement, cfg.Simulator.Comm
-	s.Mode, s.Ahead = sched.Drained, "" // the run ends with its last job
-	d := envs.Find(jobselect.ID)
+	s.Mode, s.Ahead = sched.Streamed, "" // from the empty cluster, until the last job has ended
+	d := envs.Find(cmp.Or(s.ID, jobselect.V1))
 	if err := s.Validate(); err != nil {
 		return &fault.Mistake{Err: fmt.Errorf("model %s: %w", m.File, err)}
 	}

@@ -22,7 +22,7 @@ import (
 
 // quickstart returns the preset quickstart-exact, with a smaller workload for a quick measurement.
 func (b *bench) quickstart() (*config.Config, error) {
-	cfg := config.Default()
+	cfg := config.For(jobselect.V1)
 	if err := configs.Decode(configs.Presets, "quickstart-exact.yaml", &cfg); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -13,7 +14,8 @@ import (
 const (
 	Test       = "test draws"
 	Validation = "validation draws"
-	Spare      = "spare draws" // of players that have none left to play
+	Tuning     = "tuning draws" // on which gymctl tune searches
+	Spare      = "spare draws"  // of players that have none left to play
 	pilots     = "pilot draws"
 )
 
@@ -35,23 +37,42 @@ func Generated(cfg Config, generate Generator, kept float64, seed uint64, name s
 	return &Streams{cfg: cfg, draws: &draws{generate: generate, kept: kept, seed: rng.At(seed, rng.Hash(name))}}
 }
 
+// ErrAtOnce says that a workload has no streams: over no time there is no load, and nothing keeps up with it.
+var ErrAtOnce = errors.New("its jobs all arrive at once: there is no load, hence no stream; want eval.protocol windows")
+
+// atOnce reports whether the counted jobs of w and the first one after them arrive at once.
+func atOnce(w *traces.Window) bool {
+	last := min(w.Warm+w.Counted, len(w.Jobs)-1)
+	return w.Jobs[last].Submit <= w.Jobs[w.Warm].Submit
+}
+
 // lastPart is the part of a recorded stream, one in so many jobs, that arrives after those that count.
 const lastPart = 20
 
 // leastJobs is the smallest number of jobs of a recorded part of which anything can be said.
 const leastJobs = 20
 
-// Recorded returns the one stream of a recorded workload: part, warmed up by the part before it. The last jobs of the
-// part do not count: the log ends while they wait.
+// firstPart is the part of the training part, one in so many jobs, by which it is warmed up.
+const firstPart = 10
+
+// Recorded returns the one stream of a recorded workload: part, warmed up by as many jobs before it, or the training
+// part, warmed up by its own first jobs. The last jobs of the part do not count: the log ends while they wait.
 func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 	lo, hi := part.Bounds(len(w.All()))
-	warm, _ := (part - 1).Bounds(len(w.All()))
+	warm := max(0, lo-(hi-lo))
+	if part == traces.Training {
+		lo, warm = hi/firstPart, 0
+	}
 	last := max(1, (hi-lo)/lastPart)
-	if part == traces.Training || hi-lo < leastJobs {
+	if hi-lo < leastJobs {
 		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream, which needs %d; use a longer trace", part,
 			hi-lo, leastJobs)
 	}
-	return &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last, First: lo}}, nil
+	s := &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last, First: lo}}
+	if atOnce(&s.log) {
+		return nil, ErrAtOnce
+	}
+	return s, nil
 }
 
 // Log reports whether there is one recorded stream, which is cut into blocks; else the streams are independent draws.
@@ -116,7 +137,7 @@ type draw struct {
 }
 
 // mostKept is how many draws are kept. Games are played draw by draw, so that it is enough for all goroutines.
-const mostKept = 24
+const mostKept = 8
 
 func (d *draws) at(ctx context.Context, cfg *Config, i int) (traces.Window, error) {
 	d.mu.Lock()
@@ -141,8 +162,13 @@ func (d *draws) at(ctx context.Context, cfg *Config, i int) (traces.Window, erro
 	return found.window()
 }
 
-// make makes the draw of a seed. As many jobs come after the counted ones as come before their end: most jobs that
-// count have then ended before the last arrives (Measure.After).
+// tail is how many times as many jobs a draw has as come before the end of those that count. Policies that let jobs
+// starve need it: one counted job of a thousand may wait for longer than all the counted ones arrive, and where
+// arrivals stop before it ends (Measure.After), it ends early and the mean wait is too low by a quarter. Playing stops
+// when the counted jobs have ended, so that the others cost little.
+const tail = 10
+
+// make makes the draw of a seed.
 func (d *draws) make(ctx context.Context, warm, counted int, seed uint64) (traces.Window, error) {
 	most := mostOf(warm, counted)
 	for n := int(float64(most)/max(d.kept, 1e-3)*1.01) + 64; ; n *= 2 {
@@ -152,7 +178,11 @@ func (d *draws) make(ctx context.Context, warm, counted int, seed uint64) (trace
 		}
 		if len(jobs) > warm+counted {
 			jobs = jobs[:min(len(jobs), most)]
-			return traces.Window{Jobs: jobs, Warm: warm, Counted: counted, First: warm}, nil
+			w := traces.Window{Jobs: jobs, Warm: warm, Counted: counted, First: warm}
+			if atOnce(&w) {
+				return traces.Window{}, ErrAtOnce
+			}
+			return w, nil
 		}
 		if n > 4*mostJobs {
 			return traces.Window{}, fmt.Errorf("the environment takes %d of %d jobs that were generated: too few for a draw",
@@ -166,7 +196,7 @@ func mostOf(warm, counted int) int {
 	if warm == 0 {
 		return counted + counted/4 // a pilot
 	}
-	return 2 * (warm + counted)
+	return tail * (warm + counted)
 }
 
 // pilotDraws is how many pilot draws there are.

@@ -2,23 +2,17 @@ package tune
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
-	"clustergym/env"
-	"clustergym/env/sched"
 	"clustergym/internal/cem"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
-	"clustergym/internal/par"
-	"clustergym/internal/rng"
 	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/simulator/schedulers"
 	"clustergym/simulator/schedulers/tuned"
-	"clustergym/traces"
 )
 
 // Baselines returns the rules that weights are compared with. By the JCT of the last, the reference, the JCT of a
@@ -30,11 +24,14 @@ func (w *Weights) Reference() string { all := w.Baselines(); return all[len(all)
 
 // Settings say how long weights are looked for.
 type Settings struct {
-	Generations int    `yaml:"generations" json:"generations"`
-	Population  int    `yaml:"population" json:"population"` // weights drawn in a generation
-	Windows     int    `yaml:"windows" json:"windows"`       // in which they are compared, drawn anew for each generation
-	Every       int    `yaml:"every" json:"every"`           // generations between validations
-	Seed        uint64 `yaml:"seed" json:"seed"`
+	Generations int `yaml:"generations" json:"generations"`
+	Population  int `yaml:"population" json:"population"` // weights drawn in a generation
+	Windows     int `yaml:"windows" json:"windows"`       // in which they are compared, others in each generation
+	// Draws is how many draws of the generator they are compared on where policies are measured on streams, others in
+	// each generation. 0 = 16.
+	Draws int    `yaml:"draws,omitempty" json:"draws,omitempty"`
+	Every int    `yaml:"every" json:"every"` // generations from one rating of the mean to the next
+	Seed  uint64 `yaml:"seed" json:"seed"`
 	// Only are the weights that move; the others stay as they are at the beginning. None = all.
 	Only []string `yaml:"only,omitempty" json:"only,omitempty"`
 }
@@ -50,8 +47,19 @@ func (s *Settings) Validate() error {
 	l.Add(s.Generations >= 1 && s.Generations <= 100_000, "generations", s.Generations, "1 to 100000")
 	l.Add(s.Population >= 4 && s.Population <= 10_000, "population", s.Population, "4 to 10000")
 	l.Add(s.Windows >= 1 && s.Windows <= 100_000, "windows", s.Windows, "1 to 100000")
+	l.Add(s.Draws >= 0 && s.Draws <= 10_000, "draws", s.Draws, "1 to 10000, 0 = 16")
 	l.Add(s.Every >= 1, "every", s.Every, "1 or more")
 	return l.Err()
+}
+
+// defaultDraws are the draws of a generation.
+const defaultDraws = 16
+
+func (s *Settings) draws() int {
+	if s.Draws > 0 {
+		return s.Draws
+	}
+	return defaultDraws
 }
 
 // Check reports every fault, those of Validate and weights in Only that policy does not have.
@@ -81,16 +89,21 @@ type Options struct {
 // Report says how a search went.
 type Report struct {
 	Generations int `json:"generations"`
-	// Windows is the number of validation windows.
-	Windows int `json:"validation_windows"`
-	// Start, Best and Rules are mean JCTs on the validation windows, in seconds: of the weights at the beginning, of the
-	// result, and of rules by name.
+	// Windows is the number of validation windows, 0 on streams.
+	Windows int `json:"validation_windows,omitempty"`
+	// Start, Best and Rules are mean JCTs on the validation windows or streams, in seconds: of the weights at the
+	// beginning, of the result, and of rules by name.
 	Start float64            `json:"start"`
 	Best  float64            `json:"best"`
 	Rules map[string]float64 `json:"rules"`
 	At    int                `json:"best_generation"` // of the result; 0 = the weights at the beginning
 	// Jobs are those that were simulated, in millions.
 	Jobs float64 `json:"million_jobs"`
+	// Check compares the result with the weights at the beginning, and Rivals with rules (corrected for their number), on
+	// validation streams that have chosen nothing. On windows there are none.
+	Check  *statistic.Replicated  `json:"check,omitempty"`
+	Rivals []statistic.Replicated `json:"rivals,omitempty"`
+	Log    bool                   `json:"log,omitempty"` // the validation stream is recorded: units are its blocks
 }
 
 // method returns how the distribution of weights moves: to the best quarter.
@@ -116,16 +129,18 @@ type tuner struct {
 	policy   string // whose weights are looked for
 	cfg      *config.Config
 	scenario *arena.Scenario
-	envs     map[traces.Part]*par.Local[sched.Arena]
 	opt      *Options
-	refs     []float64 // the reference on the validation windows
-	valid    []env.Episode
+	ground   ground
 	jobs     float64
 }
 
 // Run looks for weights of hold with which the workload, cluster and environment of cfg have the least mean JCT, or of
 // index where running jobs can be stopped. It begins with those of cfg.Eval, or else with the default ones, and returns
 // the weights that are best on the validation windows, those at the beginning included. Test windows are not played.
+//
+// Where policies are measured on streams (eval.protocol), weights are compared on tuning draws of the generator, or on
+// the recorded training part, which also choose the result. It is then compared with the weights at the beginning on
+// validation draws, or the validation part: Report.Check says whether it is ahead.
 func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report, error) {
 	var none Weights
 	if err := opt.Check(Fits(&cfg)); err != nil {
@@ -138,43 +153,47 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 	if err != nil {
 		return none, nil, err
 	}
-	t := &tuner{policy: start.Policy, cfg: &cfg, scenario: opt.Scenario, opt: &opt,
-		envs: map[traces.Part]*par.Local[sched.Arena]{}}
+	t := &tuner{policy: start.Policy, cfg: &cfg, scenario: opt.Scenario, opt: &opt}
 	if t.scenario == nil {
 		if t.scenario, err = arena.NewScenarioContext(ctx, &cfg); err != nil {
 			return none, nil, err
 		}
 	}
-	n := t.scenario.Taken.Windows.Count(traces.Validation)
-	if n == 0 {
-		_, err := t.scenario.Taken.Windows.At(traces.Validation, 0, 0)
-		return none, nil, err
-	}
-	for i := range n {
-		t.valid = append(t.valid,
-			env.Episode{Seed: env.EpisodeSeed(rng.At(opt.Seed, rng.Hash("tune/validation")), i), Window: i})
-	}
-	rules := map[string]float64{}
-	for _, name := range start.Baselines() {
-		r, err := cfg.Rival(name)
+	r := &Report{}
+	names := start.Baselines()
+	if cfg.Streamed() {
+		ref, err := cfg.Rival(start.Reference())
 		if err != nil {
 			return none, nil, err
 		}
-		played, err := t.play(ctx, traces.Validation, []schedulers.Config{r.Sched}, t.valid)
+		if t.ground, err = newStreams(ctx, t, ref.Sched); err != nil {
+			return none, nil, err
+		}
+	} else {
+		w, rules, err := newWindows(ctx, t, names)
 		if err != nil {
 			return none, nil, err
 		}
-		t.refs, rules[name] = played[0], statistic.Mean(played[0])
+		t.ground, r.Windows, r.Rules = w, len(w.valid), rules
 	}
 	p, err := t.search(ctx, start)
 	if err != nil {
 		return none, nil, err
 	}
-	ref := rules[start.Reference()]
-	return of(t.policy, p.Best), &Report{
-		Generations: p.Generation, Windows: n, Start: p.Start * ref, Best: p.Ratio * ref, Rules: rules, At: p.At,
-		Jobs: t.jobs / 1e6,
-	}, nil
+	r.Generations, r.At = p.Generation, p.At
+	if cfg.Streamed() {
+		if err := t.check(ctx, names, p, vector(&start), r); err != nil {
+			return none, nil, err
+		}
+		if err := t.write(p, r.Check); err != nil {
+			return none, nil, err
+		}
+	} else {
+		ref := r.Rules[start.Reference()]
+		r.Start, r.Best = p.Start*ref, p.Ratio*ref
+	}
+	r.Jobs = t.jobs / 1e6
+	return of(t.policy, p.Best), r, nil
 }
 
 // Able returns an error that says in one sentence why there is nothing to tune for cfg, nil if there is.
@@ -211,7 +230,7 @@ func (t *tuner) search(ctx context.Context, start Weights) (*point, error) {
 			}
 			p.Deviation = append(p.Deviation, spread*s)
 		}
-		if p.Start, err = t.validate(ctx, p.Mean); err != nil {
+		if p.Start, err = t.ground.rate(ctx, t.with(p.Mean)); err != nil {
 			return nil, err
 		}
 		p.Best, p.Ratio = slices.Clone(p.Mean), p.Start
@@ -224,7 +243,7 @@ func (t *tuner) search(ctx context.Context, start Weights) (*point, error) {
 			return nil, err
 		}
 		if p.Generation%t.opt.Every == 0 || p.Generation == t.opt.Generations {
-			ratio, err := t.validate(ctx, p.Mean)
+			ratio, err := t.ground.rate(ctx, t.with(p.Mean))
 			if err != nil {
 				return nil, err
 			}
@@ -242,20 +261,17 @@ func (t *tuner) search(ctx context.Context, start Weights) (*point, error) {
 	return p, nil
 }
 
-// generation draws weights and windows, and moves p to the best of them.
+// generation draws weights, and what they are compared on, and moves p to the best of them.
 func (t *tuner) generation(ctx context.Context, p *point) error {
 	r := cem.Stream(t.opt.Seed, "tune/generation", p.Generation)
-	eps := make([]env.Episode, t.opt.Windows)
-	for i := range eps {
-		eps[i] = env.Episode{Seed: r.Uint64(), Window: -1}
-	}
+	t.ground.draw(r, p.Generation)
 	ref, err := t.cfg.Rival((&Weights{Policy: t.policy}).Reference())
 	if err != nil {
 		return err
 	}
 	method := t.opt.method()
 	drawn := method.Draw(&p.Point, r)
-	plays := []schedulers.Config{ref.Sched}
+	var plays []schedulers.Config
 	for _, w := range drawn {
 		for k := range w {
 			if math.Abs(p.Mean[k]) <= tuned.HeaviestHold {
@@ -264,17 +280,9 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 		}
 		plays = append(plays, t.with(w))
 	}
-	jct, err := t.play(ctx, traces.Training, plays, eps)
+	cost, err := t.ground.costs(ctx, ref.Sched, plays)
 	if err != nil {
 		return err
-	}
-	cost := make([]float64, len(drawn))
-	for i := range cost {
-		for k, x := range jct[i+1] {
-			if jct[0][k] > 0 { // jobs without work finish at once, under any weights
-				cost[i] += x / jct[0][k]
-			}
-		}
 	}
 	method.Move(&p.Point, drawn, cost)
 	return nil
@@ -283,15 +291,6 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 // moves reports whether the weight of this number moves.
 func (t *tuner) moves(k int) bool {
 	return len(t.opt.Only) == 0 || slices.Contains(t.opt.Only, families[t.policy].names[k])
-}
-
-// validate returns the mean JCT of weights on the validation windows over that of the reference.
-func (t *tuner) validate(ctx context.Context, w []float64) (float64, error) {
-	jct, err := t.play(ctx, traces.Validation, []schedulers.Config{t.with(w)}, t.valid)
-	if err != nil {
-		return 0, err
-	}
-	return statistic.Mean(jct[0]) / statistic.Mean(t.refs), nil
 }
 
 // with returns the policy with weights.
@@ -303,38 +302,4 @@ func (t *tuner) with(w []float64) schedulers.Config {
 	given := of(t.policy, w)
 	r.Sched.Hold, r.Sched.Index = given.Hold, given.Index
 	return r.Sched
-}
-
-// chunk is how many windows a task plays, so that no worker waits long for another.
-const chunk = 25
-
-// play returns the mean JCT of each policy on each episode, in seconds.
-func (t *tuner) play(ctx context.Context, part traces.Part, policies []schedulers.Config,
-	eps []env.Episode) ([][]float64, error) {
-	out := make([][]float64, len(policies))
-	for i := range out {
-		out[i] = make([]float64, len(eps))
-	}
-	if t.envs[part] == nil {
-		t.envs[part] = &par.Local[sched.Arena]{Make: func() (sched.Arena, error) { return t.scenario.NewEnv(part, 1) }}
-	}
-	parts := (len(eps) + chunk - 1) / chunk
-	t.jobs += float64(len(policies)*len(eps)) * float64(t.scenario.Taken.Windows.Length())
-	err := t.envs[part].For(ctx, t.opt.Workers, len(policies)*parts, func(e sched.Arena, i int) error {
-		p, err := schedulers.New(policies[i/parts])
-		if err != nil {
-			return err
-		}
-		from := i % parts * chunk
-		for k := from; k < min(from+chunk, len(eps)); k++ {
-			sum := jct{env: e}
-			p.Reseed(eps[k].Seed)
-			if err := e.Simulate(ctx, eps[k], p, &sum); err != nil {
-				return fmt.Errorf("%s on window %d: %w", p.Name(), eps[k].Window, err)
-			}
-			out[i/parts][k] = sum.mean()
-		}
-		return nil
-	})
-	return out, err
 }

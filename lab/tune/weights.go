@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"slices"
 	"strings"
 
 	"clustergym/configs"
@@ -137,7 +138,15 @@ func Read(policy, name string) (Weights, error) {
 	return w, nil
 }
 
-// Compared returns the arguments of gymctl eval that compare the weights of a file with rules.
-func (w *Weights) Compared(file string) []string {
-	return []string{"--policies", strings.Join(families[w.Policy].compared, ","), "--" + w.Policy, file, "--no-whole"}
+// Compared returns the arguments of gymctl eval that compare the weights of a file with rules: on windows, with searches
+// and without the whole test part, or on streams, where searches take hours.
+func (w *Weights) Compared(file string, streamed bool) []string {
+	rules := families[w.Policy].compared
+	if streamed {
+		rules = slices.DeleteFunc(slices.Clone(rules), func(name string) bool {
+			return policyname.Of(name).Ahead != policyname.None
+		})
+		return []string{"--policies", strings.Join(rules, ","), "--" + w.Policy, file}
+	}
+	return []string{"--policies", strings.Join(rules, ","), "--" + w.Policy, file, "--no-whole"}
 }

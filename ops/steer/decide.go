@@ -90,9 +90,10 @@ func (p *Policy) act(a agents.Policy) {
 		src: []*rand.Rand{rand.New(rand.NewPCG(1, 1))}, //nolint:gosec // nothing is drawn
 	}
 	p.starts = x.start
-	if !slices.Contains([]string{jobselect.ID, jobselect.V1, queuerank.ID, rlscheduler.ID, rltune.ID}, spec.ID) {
+	if !slices.Contains([]string{jobselect.ID, jobselect.V1, queuerank.ID, queuerank.V1, rlscheduler.ID, rltune.ID},
+		spec.ID) {
 		p.NoOrder = fmt.Sprintf("%s acts in %s, whose actions give no order of the queue; "+
-			"want mode shadow or gate, or a policy of %s or %s", p.Name, spec.ID, jobselect.ID, queuerank.ID)
+			"want mode shadow or gate, or a policy of %s or %s", p.Name, spec.ID, jobselect.ID, queuerank.V1)
 		return
 	}
 	n := spec.MaskLen()

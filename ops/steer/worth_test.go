@@ -68,7 +68,7 @@ func windowsOf(b *testing.B, seed uint64, n int) (all []window) {
 // intervals over windows. hold is what the agent imitates at first. The windows are of other seeds than the agent's,
 // and nothing was chosen on them. Training takes a minute.
 func BenchmarkSteered(b *testing.B) {
-	cfg, err := config.Preset("quickstart")
+	cfg, err := config.Preset("quickstart-v1")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func (w *window) steered(b *testing.B, mode, policy string) float64 {
 		cfg := moved(c, mode, policy, 0)
 		cfg.Every, cfg.MaxAge, cfg.Grace, cfg.Timeout = time.Minute, time.Hour, time.Hour, time.Hour
 		cfg.PerCycle, cfg.PerMinute = 0, 0
-		own, err := config.Preset("quickstart")
+		own, err := config.Preset("quickstart-v1")
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -4,7 +4,7 @@
     python evaluate_sb3.py --model jobselect.zip --url ws://127.0.0.1:8765 --name sb3
 
 The environment of the evaluation must be the one that the model was trained on: the same slots, cluster and jobs per
-gang, here with sb3_maskable_ppo.py --kwargs '{"preset": "quickstart"}' --save jobselect.zip. The first command prints the
+gang, here with sb3_maskable_ppo.py --kwargs '{"preset": "quickstart-v1"}' --save jobselect.zip. The first command prints the
 table once the second one has played its windows.
 """
 

@@ -250,7 +250,7 @@ def test_a_function_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_presets_and_defaults_are_those_of_the_environment() -> None:
     for kwargs in (
-        {"window": 8, "warm": 0, "preset": "quickstart", "trace.synth.jobs": 1000},
+        {"window": 8, "warm": 0, "preset": "quickstart-v1", "trace.synth.jobs": 1000},
         {"window": 8, "warm": 0},
     ):
         env = clustergym.RemoteEnv("JobSelect-v1", split="test", obs="dict", **kwargs)
@@ -266,7 +266,7 @@ def test_presets_and_defaults_are_those_of_the_environment() -> None:
         assert seen[0] == {key: value.shape for key, value in first.items()}
         assert table.document["windows"][0]["jobs"] == 8
     with pytest.raises(ValueError, match="preset is of JobSelect-v1, want one of GPUPick-v1"):
-        clustergym.compare(first_legal, {"preset": "quickstart", "window": 8, "warm": 0, "trace.synth.jobs": 1000},
+        clustergym.compare(first_legal, {"preset": "quickstart-v1", "window": 8, "warm": 0, "trace.synth.jobs": 1000},
                            env="GPUPick-v1", policies=["sjf+skip"], windows=1)  # fmt: skip
 
 

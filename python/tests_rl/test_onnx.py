@@ -24,7 +24,7 @@ from clustergym import LocalServer, RemoteEnv, evaluate, find_gymctl
 from clustergym.sb3 import RemoteSB3VecEnv
 
 SHORT: dict[str, Any] = {"n_steps": 64, "batch_size": 64, "n_epochs": 2}
-WINDOW: dict[str, Any] = {"preset": "quickstart", "window": 24}
+WINDOW: dict[str, Any] = {"preset": "quickstart-v1", "window": 24}
 
 # What is trained: the algorithm, its policy, its settings, and the view of observations.
 KINDS: dict[str, tuple[Any, str, dict[str, Any], str]] = {

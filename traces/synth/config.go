@@ -59,6 +59,9 @@ func (c *Config) gap() float64 {
 	if p := profiles[c.Profile]; p != nil {
 		return p.gap
 	}
+	if poissons[c.Profile] != nil {
+		return PoissonGap.Seconds()
+	}
 	return 0
 }
 
@@ -69,6 +72,9 @@ func Profiles() []string {
 		names = append(names, n)
 	}
 	for n := range dallys { // sorted below
+		names = append(names, n)
+	}
+	for n := range poissons { // sorted below
 		names = append(names, n)
 	}
 	slices.Sort(names)

@@ -1,7 +1,8 @@
 // Package synth generates workloads; the same profile and seed always give the same jobs. The profiles hpc and lublin
 // are a published model of supercomputers (HPC). dally, dally-batch and dally-multi follow the workloads of Dally's
 // authors and give jobs their models (traces/dally). helios and proximity draw sizes, run times and arrivals
-// independently of the jobs before. philly and philly-users are a table of statistics of a real cluster with a small
+// independently of the jobs before. poisson, poisson-constant and poisson-hyper are the workloads of queueing theory,
+// whose mean waits are known. philly and philly-users are a table of statistics of a real cluster with a small
 // model of how its users submit jobs.
 //
 // That model (Generate): every virtual cluster submits bursts of jobs of one size. Bursts start by a Poisson process

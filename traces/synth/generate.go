@@ -71,6 +71,9 @@ func whole(cfg Config, seed uint64) []traces.Job {
 	if cfg.Profile == "helios" {
 		return helios(cfg, seed)
 	}
+	if poissons[cfg.Profile] != nil {
+		return poisson(cfg, seed)
+	}
 	if d, ok := dallys[cfg.Profile]; ok {
 		d.Jobs, d.PerDay, d.MaxGPUs, d.Work = cfg.Jobs, d.PerDay*cfg.Rate, cfg.MaxGPUs, cfg.Work
 		return dally.Generate(d, seed)

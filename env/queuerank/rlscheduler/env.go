@@ -35,7 +35,7 @@ func (c *Config) Validate() error {
 	return older.Validate()
 }
 
-// New returns an environment over the windows w, as queuerank.New does. id is its name: ID, or queuerank.ID for runs
+// New returns an environment over the windows w, as queuerank.New does. id is its name: ID, or queuerank.V1 for runs
 // that have the older keys.
 func New(
 	id string, cfg Config, spec cluster.Spec, w sched.Windows, training []traces.Job, part traces.Part,

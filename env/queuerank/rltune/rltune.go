@@ -72,7 +72,7 @@ const tunedDoc = "by slot, of the jobs in the order of base: wait/12 h; n/larges
 	"− demand of the visible jobs + capacity)/(2 capacity); " +
 	"partial nodes/nodes with a free GPU; ways/3; can start: 1e-5 no, 1 − 1e-5 in one way, half as much again in several; an empty slot is 0, 1, 1, 1, 1, 1, 0"
 
-// New returns an environment over the windows w. id is its name: ID, or queuerank.ID for runs that have the older keys.
+// New returns an environment over the windows w. id is its name: ID, or queuerank.V1 for runs that have the older keys.
 func New(id string, cfg Config, spec cluster.Spec, w sched.Windows, part traces.Part) (*queuerank.Env, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

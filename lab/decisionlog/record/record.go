@@ -265,7 +265,7 @@ func Options(e sched.Arena, mask []bool, f func(action int, j sim.Job, o decisio
 			o.Do = "wait"
 		case visible == nil:
 			o.Do = fmt.Sprintf("action %d", a)
-			if e.Spec().ID == gpupick.ID {
+			if e.Spec().ID == gpupick.V1 {
 				o.Do = fmt.Sprintf("GPU %d", a)
 			}
 		case a < len(visible):

@@ -1,4 +1,4 @@
-"""The environments in Gymnasium's registry, so that ``gymnasium.make("clustergym/JobSelect-v1")`` finds them."""
+"""The environments in Gymnasium's registry, so that ``gymnasium.make("clustergym/JobSelect-v2")`` finds them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ ENVIRONMENTS: dict[str, float | None] = {
     "GPUPick-v1": None,
     "InvalidAction-v1": 90,
     "JobSelect-v1": None,
+    "JobSelect-v2": None,
     "MountainCar-v0": -110,
     "Nav2D-v1": -20,
     "PolicyMix-v1": None,
+    "PolicyMix-v2": None,
     "ProbeAction-v1": 0.95,
     "ProbeConstant-v1": 1,
     "ProbeContext-v1": 0.95,
@@ -54,7 +56,7 @@ STEP_LIMITS: dict[str, int] = {
 def register() -> None:
     """Registers all environments under ``clustergym/``, except those that are registered already.
 
-    Importing :mod:`clustergym` does this; so does ``gymnasium.make("clustergym:clustergym/JobSelect-v1")``, and a
+    Importing :mod:`clustergym` does this; so does ``gymnasium.make("clustergym:clustergym/JobSelect-v2")``, and a
     Gymnasium that loads the entry points of its group ``gymnasium.envs``.
 
     The server truncates episodes. ``max_episode_steps`` of a registered spec says when, if no argument changes it;

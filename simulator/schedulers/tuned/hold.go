@@ -86,6 +86,20 @@ func DefaultHold(e sim.Estimates) Hold {
 	}
 }
 
+// SteadyHold returns the weights that hold has in environments of version 2, clusters in operation, if none are given.
+// With forecasts, gymctl tune has found them on draws of the quick start's workload (docs/guides/tune.md has the
+// figures); with other estimates they are those of DefaultHold, which were found on windows.
+func SteadyHold(e sim.Estimates) Hold {
+	if e.Causal() {
+		return Hold{
+			Width: 0.81, Spread: -0.02,
+			Base: -2.53, Time: 0.12, Wide: 0.67, Unsure: -0.12, Full: 1.87, Blocked: 1.15, Both: 0.33, Age: -0.65, Queue: -0.82,
+			Delay: -0.17, Later: 0.04,
+		}
+	}
+	return DefaultHold(e)
+}
+
 // HeaviestHold is the bound of a weight's size.
 const HeaviestHold = 1e6
 

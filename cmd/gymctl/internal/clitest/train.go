@@ -21,7 +21,7 @@ import (
 // tiny is a run that takes a second.
 const tiny = `name: tiny
 trace: {synth: {jobs: 3000}}
-env: {window: 32, warm: 32, visible: 4, load: 3}
+env: {id: JobSelect-v1, window: 32, warm: 32, visible: 4, load: 3}
 ppo: {steps: 32, epochs: 2, minibatches: 2, network: {hidden: [16]}}
 train: {steps: 1000, envs: 4, log_every: 250, eval_every: 500, checkpoint_every: 400, keep: 2}
 eval: {windows: 4, validation: 2, policies: [fifo, sjf@slots], whole: false}

@@ -64,7 +64,7 @@ func TestSynthMistakes(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"-c none.yaml", "gymctl: none.yaml: there is no such file\n"},
 		{"-c bad.yaml",
-			"gymctl: bad.yaml:1: profile: got \"mars\", want one of dally, dally-batch, dally-multi, helios, hpc, lublin, philly, philly-users, proximity\ngymctl: bad.yaml:2: jobs: got 0, want 1 to 20000000\n" +
+			"gymctl: bad.yaml:1: profile: got \"mars\", want one of dally, dally-batch, dally-multi, helios, hpc, lublin, philly, philly-users, poisson, poisson-constant, poisson-hyper, proximity\ngymctl: bad.yaml:2: jobs: got 0, want 1 to 20000000\n" +
 				"gymctl: bad.yaml:3: rats: unknown key; did you mean rate?\n"},
 		{"--set rats=2", "gymctl: --set \"rats=2\": rats: unknown key; did you mean rate?\n"},
 		{"--set rate", "gymctl: --set \"rate\": got \"rate\", want KEY.PATH=VALUE\n"},

@@ -100,7 +100,7 @@ func BenchmarkSteerTenThousand(b *testing.B) {
 			"RUNTIME_DIRECTORY="+runs), runs
 		return c
 	}
-	for run, preset := range map[string]string{"jobselect": "quickstart", "gpupick": "gpupick-ppo",
+	for run, preset := range map[string]string{"jobselect": "quickstart-v1", "gpupick": "gpupick-ppo",
 		"queuerank": "queuerank-ppo"} {
 		args := append(strings.Fields("train -c "+preset+" --cluster 4x8 --run-dir "+run), clitest.Brief...)
 		if out,

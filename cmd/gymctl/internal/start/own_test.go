@@ -165,12 +165,12 @@ func TestGivenSizesAreNotChosen(t *testing.T) {
 		args           string
 		gpus, win, war string
 	}{
-		{"quickstart --trace " + trace + " --cluster 4x4", "16", "32", "32"},
-		{"quickstart --trace " + trace + " --cluster 4x4 --set env.max_gpus=4", "4", "24", "24"},
-		{"quickstart --trace " + trace + " --cluster 4x4 --set env.window=32 --set env.warm=8", "16", "32", "8"},
+		{"quickstart-v1 --trace " + trace + " --cluster 4x4", "16", "32", "32"},
+		{"quickstart-v1 --trace " + trace + " --cluster 4x4 --set env.max_gpus=4", "4", "24", "24"},
+		{"quickstart-v1 --trace " + trace + " --cluster 4x4 --set env.window=32 --set env.warm=8", "16", "32", "8"},
 		{"mine.yaml --trace " + trace + " --cluster 4x4", "16", "24", "80"},
 		{"args.yaml --trace " + trace + " --cluster 4x4", "4", "24", "32"},
-		{"quickstart --set trace.synth.jobs=9000", "8", "256", "256"}, // no trace and no cluster of one's own
+		{"quickstart-v1 --set trace.synth.jobs=9000", "8", "256", "256"}, // no trace and no cluster of one's own
 	} {
 		out := clitest.Must(t, append([]string{"config", "show"}, strings.Fields(c.args)...)...)
 		env := out[strings.Index(out, "\nenv:"):]
@@ -184,7 +184,7 @@ func TestGivenSizesAreNotChosen(t *testing.T) {
 	clitest.Wrong(t, []string{"config", "show", "quickstart", "--trace="}, "--trace: got")
 	// A sweep's own set counts as said.
 	clitest.Write(t, "sweep.yaml",
-		"base: quickstart\nset: [trace.file="+trace+
+		"base: quickstart-v1\nset: [trace.file="+trace+
 			", cluster=4x4, train.imitate=, train.imitate_steps=0, train.imitate_epochs=0, train.steps=128, train.envs=4, train.group=4, ppo.steps=32, train.eval_every=128, eval.validation=1]\n"+
 			"space: {env.load: [2]}\ntrials: 1\n")
 	clitest.Must(t, "sweep", "-c", "sweep.yaml", "--dir", "sweep", "--workers", "1")

@@ -79,7 +79,7 @@ func TestFaultsOfRanksAreNamed(t *testing.T) {
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ddqn":                                                                                `agent: got "ddqn", want ppo`,
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=2 --set train.envs=7":                                         "train.envs: got 7",
 		"--rank 0 --world 3 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=3 --set train.envs=6 --set ppo.preempt_share=0.5":             "ppo.preempt_share: got 0.5, want 0 with ranks",
-		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c quickstart --set ppo.replicas=2 --set train.imitate=sjf@slots":                                "train.imitate: got",
+		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c quickstart-v1 --set ppo.replicas=2 --set train.imitate=sjf@slots":                             "train.imitate: got",
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=2 --set train.steps=-1":                                       "train.steps",
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c cartpole-ppo --set ppo.replicas=2 --html no/such/folder/page.html":                            "no/such/folder",
 		"--rank 0 --world 2 --rendezvous 127.0.0.1:0 -c quickstart-exact --set ppo.replicas=2 --set train.imitate= --cluster 2x8 --trace no/such.csv": "no/such.csv",

@@ -16,6 +16,7 @@ import (
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/internal/fault"
 	"clustergym/internal/safefile"
+	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/lab/rundir"
@@ -37,21 +38,24 @@ func tuneVerb(a *cli.App) *cobra.Command {
 		Short: "Fit the scheduler hold, or index, to a workload by simulation",
 		Long: `tune looks for the weights of hold with which a workload has the least mean JCT on a cluster. hold starts short
 jobs first, and holds jobs back that would block the cluster for shorter ones to come; 13 weights say when
-(docs/guides/tune.md). tune draws weights, simulates windows of the training part with all of them, and moves to those that do
-best (the cross-entropy method). No network is trained: a window takes less than a millisecond.
+(docs/guides/tune.md). tune draws weights, simulates the same jobs with all of them, and moves to those that do best (the
+cross-entropy method). No network is trained: a thousand jobs take about a millisecond.
 
 Where running jobs can be stopped (env.preempt: true), tune looks for the 13 weights of index instead, which ranks jobs that
-run and wait together by a sum of traits, and stops jobs at the environment's price. A window takes some milliseconds.
+run and wait together by a sum of traits, and stops jobs at the environment's price.
 
 Workload, cluster and environment are those of a configuration (-c, default quickstart); --trace and --cluster replace them.
-Every few generations the weights play the validation windows; the best of these are the result, the weights at the
-beginning included. Test windows are not played.
+Each generation plays new draws of the workload's generator, or the recorded training part. Every few generations the mean of
+the weights is rated; the best of these are the result, the weights at the beginning included. tune then plays validation
+draws, or the validation part, on which nothing was chosen, and prints whether the result is ahead of the weights at the
+beginning. eval.streams says how many jobs, and a quarter of how many draws. With eval.protocol windows, tune plays
+windows of the training part, and the validation windows choose among the generations. Neither plays the test part.
 
 The folder holds hold.yaml or index.yaml, the weights, and search.json, from which the same command continues after Ctrl-C or
 with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does gymctl sim; likewise --index.`,
 		Example: `  gymctl tune --dir runs/hold
-  gymctl eval --policies sjf+skip,hold,rollout:hold --hold runs/hold/hold.yaml --no-whole
-  gymctl tune -c quickstart-exact --set trace.synth.jobs=60000 --generations 20 --dir runs/exact
+  gymctl eval --policies sjf+skip,hold --hold runs/hold/hold.yaml
+  gymctl tune -c quickstart-exact --generations 20 --dir runs/exact
   gymctl tune --trace jobs.csv --cluster mycluster.yaml --dir runs/mine
   gymctl tune -c jobselect-preempt --dir runs/index
   gymctl eval -c jobselect-preempt --policies gittins+skip,index+skip,index@slots --index runs/index/index.yaml --no-whole`,
@@ -60,8 +64,9 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 	f, opt := c.Flags(), &o.opt
 	f.IntVar(&opt.Generations, "generations", opt.Generations, "`N` moves of the distribution of weights")
 	f.IntVar(&opt.Population, "population", opt.Population, "`N` weights drawn in a generation")
-	f.IntVar(&opt.Windows, "windows", opt.Windows, "`N` windows in which they are compared")
-	f.IntVar(&opt.Every, "every", opt.Every, "`N` generations from one validation to the next")
+	f.IntVar(&opt.Draws, "draws", opt.Draws, "`N` draws of the generator on which they are compared (0 = 16)")
+	f.IntVar(&opt.Windows, "windows", opt.Windows, "`N` windows in which they are compared (eval.protocol windows)")
+	f.IntVar(&opt.Every, "every", opt.Every, "`N` generations from one rating of their mean to the next")
 	f.StringSliceVar(&opt.Only, "only", nil, "move these weights alone, joined by commas: `WEIGHTS`, as width,spread")
 	f.Uint64Var(&opt.Seed, "seed", opt.Seed, "seed of the draws")
 	options.WorkersFlag(c, &opt.Workers)
@@ -98,6 +103,12 @@ func (o *tuneOptions) complete(a *cli.App, c *cobra.Command) (err error) {
 	o.cfg.Eval.Policies = nil
 	if err := tune.Able(&o.cfg); err != nil {
 		return fault.Mistakef("tune: %w", err)
+	}
+	if o.cfg.Streamed() && c.Flags().Changed("windows") {
+		return fault.Mistakef("--windows: weights are compared on streams here; use --draws, or --set eval.protocol=windows")
+	}
+	if !o.cfg.Streamed() && c.Flags().Changed("draws") {
+		return fault.Mistakef("--draws: weights are compared on windows here; use --windows, or --set eval.protocol=streams")
 	}
 	if err := o.cfg.Validate(); err != nil {
 		return cli.GivenFaults(c, err, map[string]string{"env.estimates": "estimates"})
@@ -170,13 +181,58 @@ func tuned(a *cli.App, file string, c *cobra.Command, w *tune.Weights, r *tune.R
 	}
 	row(w.Policy+", at the beginning", r.Start)
 	row(fmt.Sprintf("%s, after generation %d", w.Policy, r.At), r.Best)
-	a.Printf("%d validation windows, which chose the weights (%.1f million jobs simulated):\n", r.Windows, r.Jobs)
-	if err := a.Table(1, []string{"policy", "mean JCT", "vs " + w.Reference()}, rows); err != nil {
+	head := []string{"policy", "mean JCT", "vs " + w.Reference()}
+	if r.Check == nil {
+		a.Printf("%d validation windows, which chose the weights (%.1f million jobs simulated):\n", r.Windows, r.Jobs)
+	} else {
+		head = append(head, "the result against it [95 %]", "verdict")
+		for i := range r.Rivals {
+			rows[i] = append(rows[i], tune.Change(&r.Rivals[i]), string(r.Rivals[i].Verdict))
+		}
+		k := len(rows) - 2
+		rows[k] = append(rows[k], tune.Change(r.Check), string(r.Check.Verdict))
+		rows[k+1] = append(rows[k+1], "", "")
+		what := fmt.Sprintf("%d validation draws", r.Check.Units)
+		if r.Log {
+			what = fmt.Sprintf("The validation part, %d blocks", r.Check.Units)
+		}
+		a.Printf("%s, on which nothing was chosen (%.1f million jobs simulated):\n", what, r.Jobs)
+	}
+	if err := a.Table(1, head, rows); err != nil {
 		return err
 	}
-	a.Printf("weights: %s\non test windows: gymctl eval %s\n", file, cli.ShellWords(append(workloadOf(c),
-		w.Compared(file)...)...))
+	if r.Check != nil {
+		a.Printf("%s\n", shown(w, r))
+	}
+	on := "windows"
+	if r.Check != nil {
+		on = "streams"
+	}
+	a.Printf("weights: %s\non test %s: gymctl eval %s\n", file, on,
+		cli.ShellWords(append(workloadOf(c), w.Compared(file, r.Check != nil)...)...))
 	return nil
+}
+
+// shown says in a sentence what the check shows of the weights.
+func shown(w *tune.Weights, r *tune.Report) string {
+	change := tune.Change(r.Check)
+	switch {
+	case r.At == 0:
+		return "no weights were rated better than those at the beginning, which are the result"
+	case r.Check.Verdict == statistic.Ahead:
+		return fmt.Sprintf("the weights of generation %d are ahead of those at the beginning: %s", r.At, change)
+	case r.Check.Verdict == statistic.Behind:
+		return fmt.Sprintf("the weights of generation %d are behind those at the beginning: %s; keep the latter", r.At, change)
+	case r.Check.Verdict == statistic.TooFew:
+		return fmt.Sprintf("%d units are too few to say whether the weights of generation %d are ahead of those at the "+
+			"beginning (%s); %d are needed", r.Check.Units, r.At, change, statistic.MinUnits)
+	}
+	more := ""
+	if n := r.Check.UnitsFor; n > 0 {
+		more = fmt.Sprintf(" (a difference of 3 %% needs about %d units)", n)
+	}
+	return fmt.Sprintf("the weights of generation %d are not shown to be ahead of those at the beginning: %s%s", r.At, change,
+		more)
 }
 
 // workloadOf returns the arguments of c that say which workload, cluster and environment it is about.

@@ -94,6 +94,33 @@ func TestTuneFindsWeightsThatOthersPlay(t *testing.T) {
 		"the folder holds a search with another configuration")
 }
 
+// On streams tune says what its check shows, and names the draws.
+func TestTuneOnStreamsIsChecked(t *testing.T) {
+	clitest.OneGoroutine(t)
+	t.Chdir(t.TempDir())
+	few := strings.Fields("tune -c quickstart --set trace.synth.jobs=8000 --set env.warm=64 --set eval.streams.jobs=60 " +
+		"--set eval.streams.warm=40 --population 4 --draws 2 --every 1 --generations 2 --dir w")
+	out := clitest.Must(t, append(few, "--set", "eval.streams.draws=10")...)
+	for _, want := range []string{"40 validation draws, on which nothing was chosen", "the result against it [95 %]",
+		"hold, at the beginning ", "weights: w/hold.yaml", "on test streams: gymctl eval --config quickstart --set ",
+		"--policies sjf+skip,area+skip,hold --hold w/hold.yaml\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("printed %q, want %q in it", out, want)
+		}
+	}
+	if !strings.Contains(out, "the weights of generation ") && !strings.Contains(out, "no weights were rated better") {
+		t.Errorf("printed %q, without what the check shows", out)
+	}
+	few[len(few)-1] = "v"
+	if doc := clitest.Must(t, append(few, "--set", "eval.streams.draws=2", "--json")...); !strings.Contains(doc, `"check":{"a":"hold"`) ||
+		!strings.Contains(doc, `"verdict":"too few units"`) || strings.Contains(doc, "validation_windows") {
+		t.Errorf("the document is %s", doc)
+	}
+	clitest.Wrong(t, strings.Fields("tune --windows 20"), "--windows: weights are compared on streams here; use --draws")
+	clitest.Wrong(t, strings.Fields("tune -c quickstart-exact --draws 20"),
+		"--draws: weights are compared on windows here; use --windows")
+}
+
 func TestAnInterruptedTuneGoesOn(t *testing.T) {
 	t.Chdir(t.TempDir())
 	want := clitest.Must(t, append(fewJobs, "--generations", "4", "--dir", "w")...)
@@ -119,9 +146,9 @@ func TestTheCommandAtTheEndIsAboutTheSameWorkload(t *testing.T) {
 	args := []string{"tune", "--trace", "a 'b.csv", "--format", "csv", "--columns", "submit_time=At", "--sort",
 		"--cluster", "4x8", "--estimates", "exact",
 		"--set", "env.window=32", "--set", "env.warm=16", "--set", "env.max_gpus=32", "--set", "eval.validation=2",
-		"--generations", "1", "--population", "4", "--windows", "4", "-o", "a b"}
-	want := `on test windows: gymctl eval --cluster 4x8 --columns submit_time=At --estimates exact --format csv --set env.window=32 --set env.warm=16 --set env.max_gpus=32 --set eval.validation=2 ` +
-		`--sort=true --trace 'a '\''b.csv' --policies sjf+skip,area+skip,hold,rollout:hold --hold 'a b/hold.yaml' --no-whole` + "\n"
+		"--generations", "1", "--population", "4", "-o", "a b"}
+	want := `on test streams: gymctl eval --cluster 4x8 --columns submit_time=At --estimates exact --format csv --set env.window=32 --set env.warm=16 --set env.max_gpus=32 --set eval.validation=2 ` +
+		`--sort=true --trace 'a '\''b.csv' --policies sjf+skip,area+skip,hold --hold 'a b/hold.yaml'` + "\n"
 	if out := clitest.Must(t, args...); !strings.Contains(out, want) {
 		t.Errorf("printed %s, want %s", out, want)
 	}
