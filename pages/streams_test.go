@@ -43,8 +43,8 @@ func TestARunShowsItsComparisonOnStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`"streams":"12 draws"`, `"seconds":true`, `"name":"ppo:a@9","kind":"checkpoint","mean":105.5`,
-		`"b":"sjf+skip"`, `"verdict":"ahead"`} {
+	for _, part := range []string{`"streams":"12 draws"`, `"seconds":true`,
+		`"name":"ppo:a@9","kind":"checkpoint","mean":105.5`, `"b":"sjf+skip"`, `"verdict":"ahead"`} {
 		if !strings.Contains(string(got), part) {
 			t.Errorf("%s is missing in %s", part, got)
 		}

@@ -363,7 +363,7 @@ func summed(key string) func(*binned) float64 {
 // streamable says why a policy cannot play streams, "" if it can.
 func streamable(p *policy) string {
 	if p.knows && strings.HasPrefix(p.name, "hindsight") {
-		return "searches whole windows for a schedule; want eval.protocol windows, or no such policy"
+		return "searches whole windows for a schedule and cannot play streams: leave it out, or set eval.protocol to windows"
 	}
 	return ""
 }

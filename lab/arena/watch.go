@@ -21,8 +21,8 @@ type Watched struct {
 const watchedJobs = 256
 
 // Watch plays a test window or stream again, as Evaluate with the same arguments plays it, and shows o every point from
-// the one on at which a counted job has arrived. A stream ends when its first 256 counted jobs have ended. policy is the
-// name of a checkpoint or policy in the report of Evaluate; of one that draws at random it is the first seed.
+// the one on at which a counted job has arrived. A stream ends when its first 256 counted jobs have ended. policy is
+// the name of a checkpoint or policy in the report of Evaluate; of one that draws at random it is the first seed.
 func (w *Scenario) Watch(ctx context.Context, cfg config.Config, opt EvalOptions, policy string, window int,
 	o sim.Observer) (at Watched, err error) {
 	opt.External = nil // they are elsewhere

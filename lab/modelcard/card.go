@@ -17,7 +17,6 @@ import (
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
-	"clustergym/lab/envs"
 	"clustergym/lab/report"
 	"clustergym/lab/rundir"
 	format "clustergym/nets/onnx"
@@ -227,7 +226,7 @@ func (c *card) results(r *results) {
 	}
 	m := report.MetricOf(c.e.Spec.ID)
 	if r.streams != nil {
-		c.streams(r, &m)
+		c.streams(r)
 		return
 	}
 	on := plain.Count(r.windows, "test window", "test windows")
@@ -278,9 +277,10 @@ func (c *card) results(r *results) {
 }
 
 // streams is results of a comparison on streams.
-func (c *card) streams(r *results, m *envs.Metric) {
-	s := r.streams
-	what := fmt.Sprintf("On %s of jobs that neither training nor the choice of the checkpoint used, %d of which count in each",
+func (c *card) streams(r *results) {
+	s, m := r.streams, report.MetricOf(c.e.Spec.ID)
+	what := fmt.Sprintf("On %s of jobs that neither training nor the choice of the checkpoint used, %d of which count "+
+		"in each",
 		strings.Replace(s.Units(), "draw", "independent draw", 1), s.Streams.Counted)
 	if s.Streams.Blocks != nil {
 		what = fmt.Sprintf("On the recorded test part, %d jobs in %s of time", s.Streams.Counted, s.Units())
@@ -307,7 +307,8 @@ func (c *card) streams(r *results, m *envs.Metric) {
 				against, verdict = report.ReplicatedText(d), string(d.Verdict)
 			}
 		}
-		c.line("| %s | %s | %s | %s | %s | %s |", p.Name, kindOf(p.Kind), m.Show(float64(p.Stream.Mean)), in, against, verdict)
+		c.line("| %s | %s | %s | %s | %s | %s |", p.Name, kindOf(p.Kind), m.Show(float64(p.Stream.Mean)), in, against,
+			verdict)
 	}
 	better := "lower"
 	if m.Higher {

@@ -42,8 +42,8 @@ func Read(b []byte) (c Comparison, err error) {
 // Result is what one policy reaches in a comparison.
 type Result struct {
 	Name, Kind string
-	// Score is by the comparison's metric, nil where there is none or it does not apply. On draws of a generator its values
-	// are those of draws; a recorded stream has a single value, of which nothing is described.
+	// Score is by the comparison's metric, nil where there is none or it does not apply. On draws of a generator its
+	// values are those of draws; a recorded stream has a single value, of which nothing is described.
 	Score  *statistic.Statistic
 	Stream *StreamStatistic  // on streams, by the comparison's metric; else nil
 	Return *EpisodeStatistic // nil on windows, and for planners

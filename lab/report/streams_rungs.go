@@ -170,8 +170,8 @@ func (l *StreamLadder) below(absent, slow []string) string {
 	var b strings.Builder
 	add := func(format string, args ...any) { b.WriteString(Wrapped(fmt.Sprintf(format, args...))) }
 	add("%s The streams are the same on every rung.", first.played())
-	add("lost on: difference of the policy's %s from its own on %s, on the same jobs; behind = it loses. Verdicts need %d "+
-		"independent units and hold at 5 %% for all policies of a rung together (Holm).", first.Counts().Title,
+	add("lost on: difference of the policy's %s from its own on %s, on the same jobs; behind = it loses. Verdicts need "+
+		"%d independent units and hold at 5 %% for all policies of a rung together (Holm).", first.Counts().Title,
 		l.Against.Label(), statistic.MinUnits)
 	if n := first.Streams.Units; n < statistic.MinUnits {
 		add("%s are too few for intervals and verdicts: %s.", first.units(n), first.more())

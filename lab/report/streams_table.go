@@ -227,9 +227,9 @@ func (r *StreamReport) played() string {
 // more says how to get more units.
 func (r *StreamReport) more() string {
 	if r.Streams.Blocks == nil {
-		return "--draws 16 plays more"
+		return "eval.streams.draws says how many are played"
 	}
-	return "a longer log has more, and --windows 32 compares short windows"
+	return "a longer log has more, and eval.protocol windows compares short windows"
 }
 
 // verdict says whether the agent is ahead of SJF, or how many units would show a small difference.
@@ -312,8 +312,8 @@ func (l *LoadInfo) warning() string {
 		return "The jobs ask for more GPU time than there is: no policy can keep up, and waits grow with the length of the " +
 			"streams."
 	case l.Offered > 1:
-		return fmt.Sprintf("The counted jobs happen to offer %.2f, where the whole workload offers %.3g: waits are those of a "+
-			"crowded time, and longer streams come closer to the workload's.", l.Offered, l.Asked)
+		return fmt.Sprintf("The counted jobs happen to offer %.2f, where the whole workload offers %.3g: waits are those of "+
+			"a crowded time, and longer streams come closer to the workload's.", l.Offered, l.Asked)
 	}
 	return ""
 }

@@ -327,10 +327,44 @@ func TestScoresOfStreams(t *testing.T) {
 	}
 	for i, s := range all {
 		mean := statistic.Mean(s.Values[0])
-		if n := len(s.Values[0]); n != r.Streams.Units || n < 2 ||
+		if n := len(s.Values[0]); n != max(1, r.Streams.Units) ||
 			math.Abs(mean/float64(r.Policies[i].Metrics.JCT.Mean)-1) > 1e-9 {
 			t.Errorf("%s: %d values with mean %v, want %d with %v", s.Name, n, mean, r.Streams.Units,
 				r.Policies[i].Metrics.JCT.Mean)
 		}
 	}
+}
+
+// A recorded stream with too few blocks has means and neither intervals nor verdicts, and one with too few jobs is
+// refused, as are searches of whole windows.
+func TestStreamsSayWhatTheyCannotSay(t *testing.T) {
+	cfg := streamRun()
+	cfg.Eval.Policies = []string{"fifo+skip", "sjf+skip"}
+	cfg.Trace.File = logOf(t, 400)
+	own := jobSelect(&cfg)
+	own.Window, own.Warm = 16, 16
+	r, text := compared(t, cfg, arena.EvalOptions{})
+	p := r.Paired[0]
+	if r.Streams.Units >= 10 || p.CI95.Known() || p.Verdict != statistic.TooFew || !strings.Contains(text, `"ci95":null`) {
+		t.Errorf("%d blocks: %+v", r.Streams.Units, p)
+	}
+	var table bytes.Buffer
+	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "too few units") ||
+		!strings.Contains(table.String(), "blocks are too few for intervals and verdicts: a longer log has more") {
+		t.Errorf("%v\n%s", err, table.String())
+	}
+	cfg.Trace.File = logOf(t, 120)
+	own = jobSelect(&cfg)
+	own.Window, own.Warm = 4, 0
+	_, err := arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 1})
+	if err != nil {
+		t.Errorf("24 jobs: %v", err)
+	}
+	cfg.Trace.File = logOf(t, 60)
+	_, err = arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 1})
+	refused(t, "12 jobs", err, "the test part has 12 jobs: too few for a stream, which needs 20; use a longer trace")
+	cfg = streamRun()
+	cfg.Eval.Policies = []string{"hindsight:sjf+skip"}
+	_, err = arena.Compare(t.Context(), cfg, arena.EvalOptions{Workers: 1})
+	refused(t, "hindsight", err, "searches whole windows for a schedule and cannot play streams")
 }

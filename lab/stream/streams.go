@@ -49,6 +49,9 @@ func atOnce(w *traces.Window) bool {
 // lastPart is the part of a recorded stream, one in so many jobs, that arrives after those that count.
 const lastPart = 20
 
+// leastJobs is the smallest number of jobs of a recorded part of which anything can be said.
+const leastJobs = 20
+
 // firstPart is the part of the training part, one in so many jobs, by which it is warmed up.
 const firstPart = 10
 
@@ -61,8 +64,9 @@ func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 		lo, warm = hi/firstPart, 0
 	}
 	last := max(1, (hi-lo)/lastPart)
-	if hi-lo-last < 1 {
-		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream", part, hi-lo)
+	if hi-lo < leastJobs {
+		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream, which needs %d; use a longer trace", part,
+			hi-lo, leastJobs)
 	}
 	s := &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last, First: lo}}
 	if atOnce(&s.log) {

@@ -121,7 +121,8 @@ func ofStreams(r *report.StreamReport) []found {
 	f := htmlpage.Forest{
 		Name: "differences-" + metric.Key, Title: "%s against each policy: " + metric.Title,
 		X: "difference of " + metric.Title + " in %", Lower: !metric.Higher,
-		Text: fmt.Sprintf("The same streams for all, %s; ahead and behind hold at 5 %% for all rows together (Holm).", r.Units()),
+		Text: fmt.Sprintf("The same streams for all, %s; ahead and behind hold at 5 %% for all rows together (Holm).",
+			r.Units()),
 	}
 	lines := " Lines are 95 %% intervals; %s of 0 " + r.Shown(reference) + " is better."
 	if !agent {

@@ -260,8 +260,8 @@ func TestRunsAreDrawnTogetherWhereTheyCompare(t *testing.T) {
 	}
 }
 
-// The page of a comparison on streams: differences with their intervals, and the schedules of the first jobs that count,
-// with completion times that are those of the comparison.
+// The page of a comparison on streams: differences with their intervals, and the schedules of the first jobs that
+// count, with completion times that are those of the comparison.
 func TestPageOfStreams(t *testing.T) {
 	for _, draws := range []int{12, 3} {
 		cfg := config.Default()
@@ -273,9 +273,11 @@ func TestPageOfStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := c.(*report.StreamReport)
-		p := &Page{Config: cfg, Sheets: c.Sheets(), Results: []Result{{Comparison: c}}, Evaluated: arena.EvalOptions{Workers: 1}}
+		p := &Page{Config: cfg, Sheets: c.Sheets(), Results: []Result{{Comparison: c}},
+			Evaluated: arena.EvalOptions{Workers: 1}}
 		d := written(t, p)
-		if len(d.Forests) != 1 || len(d.Forests[0].Rows) != 2 || d.Forests[0].Title != "Each policy against fifo+skip: mean JCT" {
+		if len(d.Forests) != 1 || len(d.Forests[0].Rows) != 2 ||
+			d.Forests[0].Title != "Each policy against fifo+skip: mean JCT" {
 			t.Fatalf("forests %+v", d.Forests)
 		}
 		near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-5*(100+math.Abs(b)) }
@@ -290,7 +292,8 @@ func TestPageOfStreams(t *testing.T) {
 			}
 		}
 		if len(d.Runs) != 2 || d.Runs[1].Name != "sjf+skip" ||
-			!strings.HasPrefix(d.Notes[0], "Schedules, estimates history (causal): the first 80 counted jobs of the first draw") {
+			!strings.HasPrefix(d.Notes[0],
+				"Schedules, estimates history (causal): the first 80 counted jobs of the first draw") {
 			t.Fatalf("%d runs, notes %q", len(d.Runs), d.Notes)
 		}
 		scenario, err := arena.NewScenario(&cfg)

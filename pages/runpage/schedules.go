@@ -9,8 +9,8 @@ import (
 	"clustergym/lab/report"
 )
 
-// schedules draws the agent's schedule of one test window, or of the first counted jobs of the first stream, next to that
-// of SJF, or else of the best baseline.
+// schedules draws the agent's schedule of one test window, or of the first counted jobs of the first stream, next to
+// that of SJF, or else of the best baseline.
 func (d *drawing) schedules() error {
 	scenario, ok := d.arena.(*arena.Scenario)
 	if !ok || len(d.page.Results) == 0 {
@@ -81,8 +81,8 @@ func (d *drawing) ofStream(r *report.StreamReport, at arena.Watched) {
 	if r.Streams.Blocks != nil {
 		which = "the recorded stream"
 	}
-	d.note("Schedules, %s %s: the first %d counted jobs of %s, from the arrival of the first to the end of the last. Jobs "+
-		"that were there before them or arrive after them are drawn, too, without counting in the completion times.",
+	d.note("Schedules, %s %s: the first %d counted jobs of %s, from the arrival of the first to the end of the last. "+
+		"Jobs that were there before them or arrive after them are drawn, too, without counting in the completion times.",
 		report.EstimatesKey, r.Estimates.Label(), at.Jobs, which)
 }
 
@@ -115,8 +115,8 @@ func onStreams(r *report.StreamReport) (can []playable) {
 	return can
 }
 
-// pair returns the agent, or without one the first policy, and what its schedule is drawn next to: SJF, or else the best
-// of the others. other is nil if no other policy can be played.
+// pair returns the agent, or without one the first policy, and what its schedule is drawn next to: SJF, or else the
+// best of the others. other is nil if no other policy can be played.
 func pair(can []playable, higher bool) (agent, other *playable) {
 	if len(can) == 0 {
 		return nil, nil

@@ -154,7 +154,6 @@ class Table(Sequence[Row]):
             )
         return "\n".join(text)
 
-
     def _below(self, model: Row, what: str) -> list[str]:
         differs = f"{model.name} differs by: its mean {what} over the policy's, with the paired 95 % interval"
         played = self.streams
@@ -165,7 +164,8 @@ class Table(Sequence[Row]):
             ]
         units = f"{played['units']} {'blocks' if played.get('blocks') else 'draws'}"
         text = [
-            f"{units}, the same for all, {played['counted_jobs']} counted jobs after {played['warm_jobs']} of warm-up. {differs}.",
+            f"{units}, the same for all, {played['counted_jobs']} counted jobs after {played['warm_jobs']} of warm-up.",
+            f"{differs}.",
             f"Verdicts: whether {model.name} is ahead of the policy or behind it, at 5 % for all policies together (Holm).",
         ]
         if any(row.verdict == "too few units" for row in self.rows):

@@ -41,9 +41,9 @@ def evaluate(
         transform: of a model, as for :func:`clustergym.compare`.
 
     Returns:
-        For each stream or window the return ``r`` and the length ``l`` of its episode, without windows in which there is nothing to
-        decide, and without those that were left when ``gymctl eval`` ended. The metrics of the comparison are those that
-        ``gymctl eval`` prints.
+        For each stream or window the return ``r`` and the length ``l`` of its episode, without windows in which there is
+        nothing to decide, and without those that were left when ``gymctl eval`` ended. The metrics of the comparison are
+        those that ``gymctl eval`` prints.
     """
     player = Player(act, transform)
     return play(player, url, name, token=token, timeout=timeout, obs=obs, mask=mask, reset=reset)

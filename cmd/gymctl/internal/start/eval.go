@@ -54,25 +54,25 @@ func evalVerb(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "eval",
 		Short: "Compare checkpoints and heuristics on the same held-out jobs",
-		Long: `eval plays checkpoints and heuristics on the same jobs and compares them: mean JCT with its 95 % interval, and the
-paired difference from the agent, or from the first policy, with a verdict. A verdict needs ten independent units and holds
-for all rivals together (Holm).
+		Long: `eval plays checkpoints and heuristics on the same jobs and compares them: mean JCT with its 95 % interval, and
+the paired difference from the agent, or from the first policy, with a verdict. A verdict needs ten independent
+units and holds for all rivals together (Holm).
 
-Policies play streams of jobs: unbroken arrivals on a cluster that is empty at first. The jobs of the warm-up do not count,
-and arrivals continue until the counted jobs have ended. Of a generated workload there are 16 independent draws of the
-generator (--draws, eval.streams.draws) with 2,000 counted jobs each (--jobs, eval.streams.jobs) after 2,000 of warm-up or
-more (eval.streams.warm). Of a recorded trace there is one stream, its test part, warmed up by the part before it and cut
-into blocks of time. The table marks policies whose backlog grows.
+Policies play streams of jobs: unbroken arrivals on a cluster that is empty at first. The jobs of the warm-up do not
+count, and arrivals continue until the counted jobs have ended. Of a generated workload there are 16 independent draws
+of the generator (--draws, eval.streams.draws) with 2,000 counted jobs each (--jobs, eval.streams.jobs) after 2,000 of
+warm-up or more (eval.streams.warm). Of a recorded trace there is one stream, its test part, warmed up by the part
+before it and cut into blocks of time. The table marks policies whose backlog grows.
 
---windows N plays at most N short windows of the test part in place of streams (eval.protocol: windows): their cluster is
-without a queue at first and empty at the end. That is a transient, and is there for comparisons with papers that measure
-it. It is the default in environments of version 1. The table has the IQM over windows with 95 % bootstrap intervals, paired
-differences and wins. Where the configuration has eval.whole: true, each policy then runs once over the whole test part.
+--windows N plays at most N short windows of the test part in place of streams (eval.protocol: windows): their cluster
+is without a queue at first and empty at the end. That is a transient, and is there for comparisons with papers that
+measure it. It is the default in environments of version 1. The table has the IQM over windows with 95 % bootstrap
+intervals, paired differences and wins. Where the configuration has eval.whole: true, each policy then runs once over
+the whole test part.
 
 Workload, cluster and environment are those of the first checkpoint's run, or of a configuration (-c, default
 quickstart); --trace and --cluster replace them. Without a checkpoint, sizes that are not given follow from them, as in
-train. --checkpoint takes a run directory (its best checkpoint, else its
-newest) or a checkpoint.
+train. --checkpoint takes a run directory (its best checkpoint, else its newest) or a checkpoint.
 
 Environments without the cluster simulator are played for --episodes episodes instead. DAGPlace-v1 and WorkerPlace-v1
 have planners and rules of their own (gymctl envs ID); for problems such as CartPole-v1 the only policy to compare with
@@ -83,28 +83,28 @@ An order without an admission uses strict, or skip if it preempts. rollout:POLIC
 by simulation (docs/guides/look-ahead.md); --budget, or eval.rollout.budget, says how much a decision may cost.
 hindsight:POLICY searches whole windows and so cannot play streams.
 
---rungs plays everything once with each of several estimates of run times (none, trace, history, gbdt, gbdt:FILE, exact,
-noisy:SIGMA) on the same jobs, and prints one table: what each policy reaches by what is known of run times, and how much it
-loses against itself with exact ones, or else with the last that are named. Policies that rank by run times are absent where
-there are none. Observations of checkpoints keep their shape. The run over the whole test part is left out.
+--rungs plays everything once with each of several estimates of run times (none, trace, history, gbdt, gbdt:FILE,
+exact, noisy:SIGMA) on the same jobs, and prints one table: what each policy reaches by what is known of run times, and
+how much it loses against itself with exact ones, or else with the last that are named. Policies that rank by run times
+are absent where there are none. Observations of checkpoints keep their shape. The run over the whole test part is left
+out.
 
 --policy-onnx plays an ONNX model, as Stable-Baselines3, PyTorch and gymctl ckpt export write them
-(docs/reference/onnx.md). It must fit
-the environment's observations and actions. --name is its name in the table; the first --name belongs to the first model.
+(docs/reference/onnx.md). It must fit the environment's observations and actions. --name is its name in the table; the
+first --name belongs to the first model.
 
---html writes a page: how the checkpoints' runs learned beside their rivals, paired differences with their intervals, and
-the schedules of the first counted jobs, or of a test window, under the first checkpoint and SJF.
+--html writes a page: how the checkpoints' runs learned next to their rivals, paired differences with their intervals,
+and the schedules of the first counted jobs, or of a test window, under the first checkpoint and SJF.
 
 Policies of other programs take part over the bridge: --serve opens a server during the evaluation, and each --external
-names a policy. Its program opens environment eval with the argument policy=NAME (Python: clustergym.evaluate) and plays
-as many episodes as meta.windows says; each reset begins the next stream or window, whatever its seed. An episode on a
-stream may have thousands of decisions, and its program sees neither which jobs count nor how many come. gymctl measures
-the results. A policy that finishes no stream or window for --external-timeout, or leaves before it has played all, gets a
-row "missing", and the exit code is 1.
+names a policy. Its program opens environment eval with the argument policy=NAME (Python: clustergym.evaluate) and
+plays as many episodes as meta.windows says; each reset begins the next stream or window, whatever its seed. An episode
+on a stream may have thousands of decisions, and its program sees neither which jobs count nor how many come. gymctl
+measures the results. A policy that finishes no stream or window for --external-timeout, or leaves before it has played
+all, gets a row "missing", and the exit code is 1.
 
 --listen lets workers on other machines play games (gymctl worker; docs/guides/many-machines.md), except those of
-policies whose budget is
-a time. The results are the same.`,
+policies whose budget is a time. The results are the same.`,
 		Example: `  gymctl eval --checkpoint runs/mine --policies fifo+skip,sjf+skip,sjf@slots
   gymctl eval --policies fifo,sjf+skip,hold --draws 32 --json
   gymctl eval --trace jobs.csv --cluster 8x8 --policies fifo+skip,multifactor+easy,sjf+skip
@@ -221,8 +221,8 @@ func (o *evalOptions) protocol(c *cobra.Command) error {
 	case !o.cfg.Simulated():
 		return fault.Mistakef("--%s is for draws of a workload: %s has none; use --episodes", given, o.cfg.Env.ID)
 	case o.cfg.Trace.File != "":
-		return fault.Mistakef("--%s is for draws of a generator: %s is recorded, and its test part is the one stream that is "+
-			"played", given, o.cfg.Trace.File)
+		return fault.Mistakef("--%s is for draws of a generator: %s is recorded, and its test part is the one stream that "+
+			"is played", given, o.cfg.Trace.File)
 	}
 	o.cfg.Eval.Protocol = config.OnStreams
 	return nil
