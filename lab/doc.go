@@ -9,6 +9,8 @@
 //     weighed its options beside what a rival would have done
 //   - htmlpage: writes results as one HTML page: learning curves, comparisons with their intervals, tables, and the
 //     schedules of a workload
+//   - stream: is how policies are measured on a cluster in operation: on streams of jobs, whose arrivals do not stop
+//     when the jobs that count have come
 //   - workload: opens what users name: traces in any known format or from the generator, clusters, throughput tables,
 //     interference tables and samples of service times
 //   - plan: is gymctl plan: it plans task graphs, recorded or generated, with list schedulers and whale optimisation
@@ -35,9 +37,9 @@
 //     their baselines, and combines several seeds
 //   - speed: is gymctl speed: it measures the speed of the simulator, the environments, training, planning and the
 //     bridge on the machine at hand, each beside a peer or a limit that it measures in the same run
-//   - tune: finds the weights of a scheduler by trying: it draws weights, simulates windows of a workload's training
-//     part with them, and moves to those that do best (the cross-entropy method: Rubinstein, "The cross-entropy method
-//     for combinatorial and continuous optimization", Methodology and Computing in Applied Probability 1, 1999)
+//   - tune: finds the weights of a scheduler by trying: it draws weights, simulates the same jobs with all of them, and
+//     moves to those that do best (the cross-entropy method: Rubinstein, "The cross-entropy method for combinatorial
+//     and continuous optimization", Methodology and Computing in Applied Probability 1, 1999)
 //   - benchmark: is ClusterGym-Bench: scheduling tasks with fixed windows, scores that compare across them, and a
 //     leaderboard
 //   - sweep: is gymctl sweep: it searches for settings by random draws and successive halving over runs of package run

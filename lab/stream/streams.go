@@ -55,7 +55,8 @@ func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 	if hi-lo-last < 1 {
 		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream", part, hi-lo)
 	}
-	return &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last, First: lo}}, nil
+	return &Streams{log: traces.Window{Jobs: w.All()[warm:hi:hi], Warm: lo - warm, Counted: hi - lo - last,
+		First: lo}}, nil
 }
 
 // Log reports whether there is one recorded stream, which is cut into blocks; else the streams are independent draws.

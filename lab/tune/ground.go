@@ -204,8 +204,8 @@ func (s *streams) costs(ctx context.Context, ref schedulers.Config, plays []sche
 }
 
 // add adds what some of the policies cost on draws.
-func (s *streams) add(ctx context.Context, ref schedulers.Config, plays []schedulers.Config, some []int, from, until int,
-	cost []float64) error {
+func (s *streams) add(ctx context.Context, ref schedulers.Config, plays []schedulers.Config, some []int,
+	from, until int, cost []float64) error {
 	all := []schedulers.Config{ref}
 	for _, i := range some {
 		all = append(all, plays[i])
