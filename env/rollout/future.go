@@ -20,8 +20,8 @@ type Source interface {
 }
 
 // Recorded draws stretches of consecutive jobs of a recorded or generated workload, whose arrivals are stretched as
-// those of an episode are. It never draws jobs near one that has arrived in the run, so a run over the same workload does not
-// meet its own future. Safe for concurrent use.
+// those of an episode are. It never draws jobs near one that has arrived in the run, so a run over the same workload
+// does not meet its own future. Safe for concurrent use.
 type Recorded struct {
 	jobs      []traces.Job
 	forecasts []predict.Forecast
