@@ -18,7 +18,8 @@ import (
 )
 
 // Trials are streams on which rules are compared while a search looks for their weights: draws of the generator or
-// stretches of the recorded training part, by number, or the one recorded stream of another part. Its methods are not safe for concurrent use.
+// stretches of the recorded training part, by number, or the one recorded stream of another part. Its methods are not
+// safe for concurrent use.
 type Trials struct {
 	streams *streams
 	seed    uint64 // of the episodes

@@ -40,8 +40,9 @@ func Generated(cfg Config, generate Generator, kept float64, seed uint64, name s
 // lastPart is the part of a recorded stream, one in so many jobs, that arrives after those that count.
 const lastPart = 20
 
-// Stretches returns stretches of the training part of a recorded workload, each as long as a draw of cfg, or half as long
-// as the part if that is less. Each begins at a job that follows from seed and its number, so that stretches overlap.
+// Stretches returns stretches of the training part of a recorded workload, each as long as a draw of cfg, or half as
+// long as the part if that is less. Each begins at a job that follows from seed and its number, so that stretches
+// overlap.
 func Stretches(cfg Config, w *traces.Windows, seed uint64) (*Streams, error) {
 	cfg = cfg.Filled()
 	_, hi := traces.Training.Bounds(len(w.All()))
