@@ -37,9 +37,9 @@
 //     their baselines, and combines several seeds
 //   - speed: is gymctl speed: it measures the speed of the simulator, the environments, training, planning and the
 //     bridge on the machine at hand, each beside a peer or a limit that it measures in the same run
-//   - tune: finds the weights of a scheduler by trying: it draws weights, simulates windows of a workload's training
-//     part with them, and moves to those that do best (the cross-entropy method: Rubinstein, "The cross-entropy method
-//     for combinatorial and continuous optimization", Methodology and Computing in Applied Probability 1, 1999)
+//   - tune: finds the weights of a scheduler by trying: it draws weights, simulates the same jobs with all of them, and
+//     moves to those that do best (the cross-entropy method: Rubinstein, "The cross-entropy method for combinatorial
+//     and continuous optimization", Methodology and Computing in Applied Probability 1, 1999)
 //   - benchmark: is ClusterGym-Bench: scheduling tasks with fixed windows, scores that compare across them, and a
 //     leaderboard
 //   - sweep: is gymctl sweep: it searches for settings by random draws and successive halving over runs of package run

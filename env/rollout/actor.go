@@ -77,8 +77,8 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 }
 
 // RecordedOf returns the futures of the training part of e's workload, at e's load, with forecasts where jobs have
-// some: stretched by the factor of the workload if e is a cluster in operation, else each by its own. It may be shared by
-// environments over the same workload.
+// some: stretched by the factor of the workload if e is a cluster in operation, else each by its own. It may be shared
+// by environments over the same workload.
 func RecordedOf(e *sched.Env) (*Recorded, error) {
 	cfg, parts := e.Config(), e.Parts()
 	return RecordedIn(parts.Windows, cfg)

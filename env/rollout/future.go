@@ -19,9 +19,9 @@ type Source interface {
 	Draw(v *sim.View, seed uint64, n int, f *sim.Future) bool
 }
 
-// Recorded draws stretches of consecutive jobs of a recorded or generated workload, whose arrivals are stretched as those
-// of an episode are. It never draws jobs near one that has arrived in the run, so a run over the same workload does not
-// meet its own future. Safe for concurrent use.
+// Recorded draws stretches of consecutive jobs of a recorded or generated workload, whose arrivals are stretched as
+// those of an episode are. It never draws jobs near one that has arrived in the run, so a run over the same workload
+// does not meet its own future. Safe for concurrent use.
 type Recorded struct {
 	jobs      []traces.Job
 	forecasts []predict.Forecast

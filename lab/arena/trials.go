@@ -6,24 +6,28 @@ import (
 
 	"clustergym/env"
 	"clustergym/env/sched"
+	"clustergym/internal/fault"
 	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/internal/statistic"
 	"clustergym/lab/config"
+	"clustergym/lab/envs"
 	"clustergym/lab/stream"
 	"clustergym/simulator/schedulers"
 	"clustergym/traces"
 )
 
-// Trials are streams on which rules are compared while a search looks for their weights: draws of the generator, by
-// number, or the one recorded stream of a part. Its methods are not safe for concurrent use.
+// Trials are streams on which rules are compared while a search looks for their weights: draws of the generator or
+// stretches of the recorded training part, by number, or the one recorded stream of another part. Its methods are not
+// safe for concurrent use.
 type Trials struct {
 	streams *streams
 	seed    uint64 // of the episodes
 	local   par.Local[*worker]
 }
 
-// Trials returns n draws of the generator for a part, or the recorded stream of it. Draws for the training part are
+// Trials returns n draws of the generator for a part, n stretches of the recorded training part, or the recorded stream
+// of another part. Draws for the training part are
 // tuning draws of cfg.Eval.Seed, apart from those on which policies are validated and tested. What a draw is follows
 // from its number, not from n.
 func (w *Scenario) Trials(ctx context.Context, cfg *config.Config, part traces.Part, n int) (*Trials, error) {
@@ -31,7 +35,13 @@ func (w *Scenario) Trials(ctx context.Context, cfg *config.Config, part traces.P
 	own.Eval.Streams.Draws = n
 	name := map[traces.Part]string{traces.Training: stream.Tuning, traces.Validation: stream.Validation,
 		traces.Test: stream.Test}[part]
-	s, err := w.streams(ctx, &own, part, name)
+	var s *streams
+	var err error
+	if part == traces.Training && !w.Generated() {
+		s, err = w.stretches(&own)
+	} else {
+		s, err = w.streams(ctx, &own, part, name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +61,25 @@ func (w *Scenario) Trials(ctx context.Context, cfg *config.Config, part traces.P
 	return t, nil
 }
 
+// stretches returns stretches of the recorded training part.
+func (w *Scenario) stretches(cfg *config.Config) (*streams, error) {
+	base, ok := w.Source.Windows.(interface {
+		envs.Windows
+		sched.Offering
+		sched.Foresight
+	})
+	if !ok {
+		return nil, fmt.Errorf("arena: windows of type %T have no streams", w.Source.Windows)
+	}
+	of, err := stream.Stretches(cfg.Eval.Streams, w.Taken.Windows, cfg.Eval.Seed)
+	if err != nil {
+		return nil, &fault.Mistake{Err: fmt.Errorf("%s: %w", w.Trace.File, err)}
+	}
+	src := *w.Source
+	src.Windows = &streamed{Windows: base, predicts: base, of: of, offered: base.Offered()}
+	return &streams{Streams: of, source: &src}, nil
+}
+
 // Log returns whether there is one recorded stream, in place of draws.
 func (t *Trials) Log() bool { return t.streams.Log() }
 
@@ -66,8 +95,8 @@ func (t *Trials) Units(n int) int {
 func (t *Trials) Jobs() (counted, warm int) { return t.streams.Counted(), t.streams.Warm() }
 
 // Play plays rules on the draws of the numbers from to before until, or on the recorded stream, on workers goroutines.
-// It returns the completion times of the counted jobs of each rule, in seconds: their mean in each draw, or their sum in
-// each bin of the recorded stream. They are equal for any number of workers.
+// It returns the completion times of the counted jobs of each rule, in seconds: their mean in each draw, or their sum
+// in each bin of the recorded stream. They are equal for any number of workers.
 func (t *Trials) Play(ctx context.Context, workers int, rules []schedulers.Config, from, until int) ([][]float64,
 	error) {
 	if t.Log() {

@@ -26,8 +26,10 @@ type Generator func(ctx context.Context, seed uint64, n int) ([]traces.Job, erro
 // Streams are the streams of one evaluation, by number. Safe for concurrent use.
 type Streams struct {
 	cfg   Config // with its defaults
-	draws *draws // nil = the one recorded stream
+	draws *draws // nil = recorded
 	log   traces.Window
+	// stretch returns a stretch of a recorded workload; nil = draws, or the one stream log
+	stretch func(i int) traces.Window
 }
 
 // Generated returns independent draws of a generator. kept is the share of its jobs that the environment takes, name
@@ -52,19 +54,34 @@ const lastPart = 20
 // leastJobs is the smallest number of jobs of a recorded part of which anything can be said.
 const leastJobs = 20
 
-// firstPart is the part of the training part, one in so many jobs, by which it is warmed up.
-const firstPart = 10
+// Stretches returns stretches of the training part of a recorded workload, each as long as a draw of cfg, or half as
+// long as the part if that is less. Each begins at a job that follows from seed and its number, so that stretches
+// overlap.
+func Stretches(cfg Config, w *traces.Windows, seed uint64) (*Streams, error) {
+	cfg = cfg.Filled()
+	_, hi := traces.Training.Bounds(len(w.All()))
+	if length := cfg.Warm + cfg.Jobs; length > hi/2 {
+		cfg.Warm = int(float64(hi/2) * float64(cfg.Warm) / float64(length))
+		cfg.Jobs = hi/2 - cfg.Warm
+	}
+	if cfg.Jobs < 1 {
+		return nil, fmt.Errorf("the training part has %d jobs: too few for streams", hi)
+	}
+	length := cfg.Warm + cfg.Jobs
+	return &Streams{cfg: cfg, stretch: func(i int) traces.Window {
+		from := int(rng.At(seed, rng.Hash(Tuning), uint64(i)) % uint64(hi-length))
+		end := min(hi, from+2*length)
+		return traces.Window{Jobs: w.All()[from:end:end], Warm: cfg.Warm, Counted: cfg.Jobs, First: from + cfg.Warm}
+	}}, nil
+}
 
-// Recorded returns the one stream of a recorded workload: part, warmed up by as many jobs before it, or the training
-// part, warmed up by its own first jobs. The last jobs of the part do not count: the log ends while they wait.
+// Recorded returns the one stream of a recorded workload: part, warmed up by as many jobs before it. The last jobs of
+// the part do not count: the log ends while they wait.
 func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 	lo, hi := part.Bounds(len(w.All()))
 	warm := max(0, lo-(hi-lo))
-	if part == traces.Training {
-		lo, warm = hi/firstPart, 0
-	}
 	last := max(1, (hi-lo)/lastPart)
-	if hi-lo < leastJobs {
+	if part == traces.Training || hi-lo < leastJobs {
 		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream, which needs %d; use a longer trace", part,
 			hi-lo, leastJobs)
 	}
@@ -76,7 +93,7 @@ func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 }
 
 // Log reports whether there is one recorded stream, which is cut into blocks; else the streams are independent draws.
-func (s *Streams) Log() bool { return s.draws == nil }
+func (s *Streams) Log() bool { return s.draws == nil && s.stretch == nil }
 
 // Count returns how many streams there are.
 func (s *Streams) Count() int {
@@ -117,6 +134,9 @@ func (s *Streams) At(ctx context.Context, i int) (traces.Window, error) {
 	}
 	if s.Log() {
 		return s.log, nil
+	}
+	if s.stretch != nil {
+		return s.stretch(i), nil
 	}
 	return s.draws.at(ctx, &s.cfg, i)
 }

@@ -135,8 +135,8 @@ func (w *windows) play(ctx context.Context, part traces.Part, policies []schedul
 	return out, err
 }
 
-// streams are tuning draws, other ones for every generation, of which the first choose among generations; or the
-// recorded stream of the training part.
+// streams are tuning draws, other ones for every generation, of which the first choose among generations. Of a recorded
+// workload they are stretches of the training part: the search would else learn the one history of the whole part.
 type streams struct {
 	t      *tuner
 	trials *arena.Trials
@@ -169,9 +169,6 @@ func newStreams(ctx context.Context, t *tuner, ref schedulers.Config) (*streams,
 }
 
 func (s *streams) head() string {
-	if s.trials.Log() {
-		return "the recorded training part"
-	}
 	return fmt.Sprintf("%d tuning draws", choosing*s.t.opt.draws())
 }
 
@@ -184,10 +181,7 @@ func (s *streams) draw(_ *rand.Rand, generation int) {
 // differ by a factor of ten, and the longest would decide all.
 func (s *streams) costs(ctx context.Context, ref schedulers.Config, plays []schedulers.Config) ([]float64, error) {
 	n := s.t.opt.draws()
-	first := n
-	if !s.trials.Log() {
-		first = (n + 1) / 2
-	}
+	first := (n + 1) / 2
 	cost, order := make([]float64, len(plays)), make([]int, len(plays))
 	for i := range order {
 		order[i] = i
@@ -204,8 +198,8 @@ func (s *streams) costs(ctx context.Context, ref schedulers.Config, plays []sche
 }
 
 // add adds what some of the policies cost on draws.
-func (s *streams) add(ctx context.Context, ref schedulers.Config, plays []schedulers.Config, some []int, from, until int,
-	cost []float64) error {
+func (s *streams) add(ctx context.Context, ref schedulers.Config, plays []schedulers.Config, some []int,
+	from, until int, cost []float64) error {
 	all := []schedulers.Config{ref}
 	for _, i := range some {
 		all = append(all, plays[i])
@@ -213,12 +207,6 @@ func (s *streams) add(ctx context.Context, ref schedulers.Config, plays []schedu
 	played, err := s.play(ctx, all, from, until)
 	if err != nil {
 		return err
-	}
-	if s.trials.Log() {
-		for k, i := range some {
-			cost[i] = s.trials.Mean(played[k+1])
-		}
-		return nil
 	}
 	for k, i := range some {
 		for d, x := range played[k+1] {

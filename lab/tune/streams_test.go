@@ -117,9 +117,9 @@ func TestAnInterruptedSearchOnStreamsGoesOn(t *testing.T) {
 	}
 }
 
-// The weights of a recorded workload are compared on its training part, as one stream, and checked on the blocks of the
+// The weights of a recorded workload are compared on stretches of its training part, and checked on the blocks of the
 // validation part, of which 300 jobs have too few.
-func TestARecordedWorkloadIsOneStream(t *testing.T) {
+func TestARecordedWorkloadIsCutIntoStretches(t *testing.T) {
 	cfg := streamed(t)
 	jobs, _, err := workload.LoadTrace(cfg.Trace)
 	if err != nil {

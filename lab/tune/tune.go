@@ -138,9 +138,9 @@ type tuner struct {
 // index where running jobs can be stopped. It begins with those of cfg.Eval, or else with the default ones, and returns
 // the weights that are best on the validation windows, those at the beginning included. Test windows are not played.
 //
-// Where policies are measured on streams (eval.protocol), weights are compared on tuning draws of the generator, or on
-// the recorded training part, which also choose the result. It is then compared with the weights at the beginning on
-// validation draws, or the validation part: Report.Check says whether it is ahead.
+// Where policies are measured on streams (eval.protocol), weights are compared on tuning draws of the generator, or
+// on stretches of the recorded training part, which also choose the result. It is then compared with the weights at
+// the beginning on validation draws, or the validation part: Report.Check says whether it is ahead.
 func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report, error) {
 	var none Weights
 	if err := opt.Check(Fits(&cfg)); err != nil {

@@ -138,8 +138,8 @@ func Read(policy, name string) (Weights, error) {
 	return w, nil
 }
 
-// Compared returns the arguments of gymctl eval that compare the weights of a file with rules: on windows, with searches
-// and without the whole test part, or on streams, where searches take hours.
+// Compared returns the arguments of gymctl eval that compare the weights of a file with rules: on windows, with
+// searches and without the whole test part, or on streams, without searches, which take hours there.
 func (w *Weights) Compared(file string, streamed bool) []string {
 	rules := families[w.Policy].compared
 	if streamed {

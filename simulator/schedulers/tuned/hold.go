@@ -87,8 +87,8 @@ func DefaultHold(e sim.Estimates) Hold {
 }
 
 // SteadyHold returns the weights that hold has in environments of version 2, clusters in operation, if none are given.
-// With forecasts, gymctl tune has found them on draws of the quick start's workload (docs/guides/tune.md has the
-// figures); with other estimates they are those of DefaultHold, which were found on windows.
+// With forecasts, gymctl tune has found them on draws of the quick start's workload: on 400 other draws of 2,000 jobs
+// they are ahead of DefaultHold by 9.4 % [4.6, 13.9] (docs/guides/tune.md). With other estimates they are DefaultHold.
 func SteadyHold(e sim.Estimates) Hold {
 	if e.Causal() {
 		return Hold{

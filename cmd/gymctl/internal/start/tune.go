@@ -45,11 +45,11 @@ Where running jobs can be stopped (env.preempt: true), tune looks for the 13 wei
 run and wait together by a sum of traits, and stops jobs at the environment's price.
 
 Workload, cluster and environment are those of a configuration (-c, default quickstart); --trace and --cluster replace them.
-Each generation plays new draws of the workload's generator, or the recorded training part. Every few generations the mean of
-the weights is rated; the best of these are the result, the weights at the beginning included. tune then plays validation
-draws, or the validation part, on which nothing was chosen, and prints whether the result is ahead of the weights at the
-beginning. eval.streams says how many jobs, and a quarter of how many draws. With eval.protocol windows, tune plays
-windows of the training part, and the validation windows choose among the generations. Neither plays the test part.
+Each generation plays new draws of the workload's generator, or stretches of the recorded training part. Every few
+generations the mean of the weights is rated; the best of these are the result, the weights at the beginning included. tune then plays validation
+draws, four times eval.streams.draws, or the validation part, on which nothing was chosen, and prints whether the result is
+ahead of the weights at the beginning. With eval.protocol windows, tune plays windows of the training part, and the
+validation windows choose among the generations. The test part is not played.
 
 The folder holds hold.yaml or index.yaml, the weights, and search.json, from which the same command continues after Ctrl-C or
 with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does gymctl sim; likewise --index.`,
