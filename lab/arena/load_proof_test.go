@@ -38,7 +38,10 @@ func loaded(t *testing.T, settings string, load float64) (*report.StreamReport, 
 func TestWaitsRiseWithTheLoad(t *testing.T) {
 	unraced(t)
 	const seed = 1
-	jobs := either(1000, 20_000)
+	jobs, calm := either(1000, 20_000), .5 // the load above which queues of heavy profiles have not settled
+	if full() {
+		calm = .8
+	}
 	t.Logf("seed %d, 16 draws of %d jobs after as many", seed, jobs)
 	for _, profile := range synth.Profiles() {
 		m, ok := machines[profile]
@@ -76,7 +79,7 @@ func TestWaitsRiseWithTheLoad(t *testing.T) {
 			}
 			before = waits
 			t.Logf("%s | backlog %+.3f a job, keeps up %v", line, float64(x.Growth.Mean), x.KeepsUp)
-			if off := float64(x.Use.Mean) - r.Load.Offered; math.Abs(off) > .03 && !(m.heavy && load > .8) {
+			if off := float64(x.Use.Mean) - r.Load.Offered; math.Abs(off) > .03 && !(m.heavy && load > calm) {
 				t.Errorf("%s: at load %g (%.3f offered) %.3f of the cluster is used", profile, load, r.Load.Offered,
 					float64(x.Use.Mean))
 			}

@@ -15,8 +15,8 @@ import (
 const PoissonGap = time.Hour
 
 // HyperShare is the share of the short jobs in poisson-hyper: their run times are exponential with mean
-// PoissonGap/(2·HyperShare), those of the others with mean PoissonGap/(2·(1−HyperShare)), so that both kinds make half of
-// the work. It is (1 + √(3/5))/2, by which the squared coefficient of variation of all is 4.
+// PoissonGap/(2·HyperShare), those of the others with mean PoissonGap/(2·(1−HyperShare)), so that both kinds make half
+// of the work. It is (1 + √(3/5))/2, by which the squared coefficient of variation of all is 4.
 const HyperShare = 0.8872983346207417
 
 // poissons are the profiles of queueing theory, whose mean waits are known: jobs of one GPU, a Poisson process of
