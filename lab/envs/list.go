@@ -96,8 +96,8 @@ var scheduling = []*Descriptor{
 		streamed: func(c *gpupick.Config) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
 		memory:   func(c *gpupick.Config, x Extent) float64 { return gpuPickBytes(c, c.Window, x) },
 	}),
-	policyMix(policymix.ID, "policymix-ppo", policymix.OngoingConfig, usersTrace),
-	policyMix(policymix.V1, "policymix-improper", policymix.DefaultConfig, workload.DefaultTraceConfig),
+	policyMix(policymix.ID, "policymix-v2-ppo", policymix.OngoingConfig, usersTrace),
+	policyMix(policymix.V1, "policymix-ppo", policymix.DefaultConfig, workload.DefaultTraceConfig),
 	describe(ranking(Descriptor{
 		ID:      queuerank.ID,
 		About:   "which waiting job is next; it holds the queue until it fits",
@@ -284,9 +284,11 @@ func gpuPick[C any, P interface {
 
 // versioned gives settings the hidden fields of the version called id, whatever defaults they were decoded over.
 func versioned(c *sched.Config, id string) {
-	if c.ID = id; modeOf(id) == sched.Ongoing {
-		c.Mode = ongoing(c.Mode)
-	} else if c.Mode != sched.Streamed {
+	if modeOf(id) == sched.Ongoing {
+		c.ID, c.Mode = id, ongoing(c.Mode)
+		return
+	}
+	if c.ID = ""; c.Mode != sched.Streamed {
 		c.Mode = sched.Drained
 	}
 }

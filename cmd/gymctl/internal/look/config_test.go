@@ -229,8 +229,8 @@ func TestEnvsShowsWhatChangesDoToTheSpaces(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ args, want string }{
-		{"JobSelect-v2", `environment "JobSelect-v2" is unknown; did you mean JobSelect-v1?`},
-		{"Breakout-v5", `environment "Breakout-v5" is unknown, want one of JobSelect-v1, `},
+		{"JobSelect-v3", `environment "JobSelect-v3" is unknown; did you mean JobSelect-v2?`},
+		{"Breakout-v5", `environment "Breakout-v5" is unknown, want one of JobSelect-v2, `},
 		{"JobSelect-v1 --set visibel=4", `--set "visibel=4": visibel: unknown key; did you mean visible?`},
 		{"JobSelect-v1 --set visible=3", `visible: got 3, want an even number from 2 to 1024`},
 		{"JobSelect-v1 --cluster 0x4", `cluster: got "0x4"`},

@@ -46,10 +46,10 @@ run and wait together by a sum of traits, and stops jobs at the environment's pr
 
 Workload, cluster and environment are those of a configuration (-c, default quickstart); --trace and --cluster replace them.
 Each generation plays new draws of the workload's generator, or stretches of the recorded training part. Every few
-generations the mean of the weights is rated; the best of these are the result, the weights at the beginning included. tune then plays validation
-draws, four times eval.streams.draws, or the validation part, on which nothing was chosen, and prints whether the result is
-ahead of the weights at the beginning. With eval.protocol windows, tune plays windows of the training part, and the
-validation windows choose among the generations. The test part is not played.
+generations the mean of the weights is rated; the best of these are the result, the weights at the beginning included.
+tune then plays validation draws, four times eval.streams.draws, or the validation part, on which nothing was chosen, and
+prints whether the result is ahead of the weights at the beginning. With eval.protocol windows, tune plays windows of the
+training part, and the validation windows choose among the generations. The test part is not played.
 
 The folder holds hold.yaml or index.yaml, the weights, and search.json, from which the same command continues after Ctrl-C or
 with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does gymctl sim; likewise --index.`,
