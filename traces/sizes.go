@@ -2,8 +2,9 @@ package traces
 
 import "fmt"
 
-// Cut is how a workload is cut into windows: their length, and the number of jobs before each that fill the machine.
-type Cut struct{ Length, Warm int }
+// Cut is how a workload is cut into windows: their length, the number of jobs before each that fill the machine, and the
+// number of jobs after each.
+type Cut struct{ Length, Warm, Next int }
 
 // Bounds of the windows that Fit chooses.
 const (
@@ -28,6 +29,7 @@ var windowGoals = [...]struct{ validation, test int }{{4, 8}, {2, 4}, {1, 2}, {1
 // keeps its share of the window where it can. keepLength and keepWarm mean that most.Length and most.Warm are not to be
 // changed. ok is false if no cut gives every part a window.
 func Fit(n int, most Cut, keepLength, keepWarm bool) (c Cut, ok bool) {
+	c.Next = most.Next
 	for _, shortest := range [...]int{usefulJobs, fewestJobs} {
 		shortest = min(shortest, most.Length)
 		for _, goal := range windowGoals {
@@ -60,7 +62,7 @@ func shorter(length int) int {
 // windows returns how many disjoint windows part p of n jobs has.
 func (c Cut) windows(p Part, n int) int {
 	lo, hi := p.Bounds(n)
-	return max(0, hi-lo-c.Warm) / c.Length
+	return max(0, hi-lo-c.Warm-c.Next) / c.Length
 }
 
 // TooFewError says that a part of a workload has no window.
@@ -105,6 +107,6 @@ func (e *TooFewError) Fit() (c Cut, ok bool) {
 	if c, ok = Fit(e.Jobs, e.Cut, false, false); ok {
 		return c, true
 	}
-	c = Cut{Length: e.Jobs / 10} // the smallest part
+	c = Cut{Length: e.Jobs/10 - e.Cut.Next, Next: e.Cut.Next} // the smallest part
 	return c, c.Length > 0
 }

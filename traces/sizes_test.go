@@ -9,7 +9,7 @@ import (
 	"clustergym/internal/raced"
 )
 
-var quick = Cut{256, 256}
+var quick = Cut{Length: 256, Warm: 256}
 
 func TestWindowsFollowTheNumberOfJobs(t *testing.T) {
 	for _, c := range []struct {
@@ -17,14 +17,14 @@ func TestWindowsFollowTheNumberOfJobs(t *testing.T) {
 		most, want Cut
 	}{
 		{1_000_000, quick, quick},
-		{12_800, quick, quick},          // 1,280 jobs for validation are four windows and the jobs before them
-		{4000, quick, Cut{80, 80}},      // 400 = 5 × 80
-		{600, quick, Cut{16, 16}},       // two windows for validation
-		{160, quick, Cut{16, 0}},        // one, without warm-up
-		{100, quick, Cut{10, 0}},        // the least
-		{4000, Cut{256, 0}, Cut{96, 0}}, // environments without warm-up
-		{4000, Cut{30, 0}, Cut{30, 0}},
-		{600, Cut{128, 64}, Cut{24, 12}}, // it keeps its share
+		{12_800, quick, quick},                                      // 1,280 jobs for validation are four windows and the jobs before them
+		{4000, quick, Cut{Length: 80, Warm: 80}},                    // 400 = 5 × 80
+		{600, quick, Cut{Length: 16, Warm: 16}},                     // two windows for validation
+		{160, quick, Cut{Length: 16, Warm: 0}},                      // one, without warm-up
+		{100, quick, Cut{Length: 10, Warm: 0}},                      // the least
+		{4000, Cut{Length: 256, Warm: 0}, Cut{Length: 96, Warm: 0}}, // environments without warm-up
+		{4000, Cut{Length: 30, Warm: 0}, Cut{Length: 30, Warm: 0}},
+		{600, Cut{Length: 128, Warm: 64}, Cut{Length: 24, Warm: 12}}, // it keeps its share
 	} {
 		if got, ok := Fit(c.jobs, c.most, false, c.most.Warm == 0); !ok || got != c.want {
 			t.Errorf("%d jobs, at most %v: %v, %v; want %v", c.jobs, c.most, got, ok, c.want)
@@ -57,10 +57,10 @@ func TestEveryPartHasWindows(t *testing.T) {
 }
 
 func TestGivenWindowsStay(t *testing.T) {
-	if c, ok := Fit(4000, Cut{64, 256}, true, false); !ok || c.Length != 64 || c.Warm != 144 {
+	if c, ok := Fit(4000, Cut{Length: 64, Warm: 256}, true, false); !ok || c.Length != 64 || c.Warm != 144 {
 		t.Errorf("a length of 64: %v, %v; want as many jobs before it as leave four windows", c, ok)
 	}
-	if c, ok := Fit(4000, Cut{256, 100}, false, true); !ok || c != (Cut{72, 100}) {
+	if c, ok := Fit(4000, Cut{Length: 256, Warm: 100}, false, true); !ok || c != (Cut{Length: 72, Warm: 100}) {
 		t.Errorf("100 before each: %v, %v", c, ok)
 	}
 	if c, ok := Fit(4000, quick, true, true); ok || c != quick {

@@ -86,7 +86,7 @@ func (w *Windows) tooFew(p Part) error {
 	for !w.enough(need) {
 		need++
 	}
-	return &TooFewError{Part: p, Jobs: len(w.jobs), Have: hi - lo, Cut: Cut{w.length, w.warm}, Need: need}
+	return &TooFewError{Part: p, Jobs: len(w.jobs), Have: hi - lo, Cut: Cut{w.length, w.warm, w.next}, Need: need}
 }
 
 // enough reports whether n jobs give every part a window.

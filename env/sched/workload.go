@@ -178,7 +178,11 @@ func Fit(cfg Taken, spec cluster.Spec, jobs []traces.Job, mostGPUs int, keep Kep
 	}
 	taken, _ := take(c, z.MaxGPUs, jobs)
 	z.Jobs = len(taken)
-	z.Cut, z.Enough = traces.Fit(z.Jobs, traces.Cut{Length: cfg.Window, Warm: cfg.Warm}, keep.Window, keep.Warm)
+	most := traces.Cut{Length: cfg.Window, Warm: cfg.Warm}
+	if cfg.Mode == Ongoing {
+		most.Next = 1
+	}
+	z.Cut, z.Enough = traces.Fit(z.Jobs, most, keep.Window, keep.Warm)
 	return z, nil
 }
 

@@ -57,11 +57,13 @@ func NewPolicy(cfg *config.Config, spec env.Spec, weights io.Reader) (agents.Pol
 	if err != nil {
 		return nil, err
 	}
-	p.By(cfg.Eval.Greedy)
+	if c, ok := p.(agents.Chooser); ok {
+		c.By(cfg.Eval.Greedy)
+	}
 	return p, nil
 }
 
-func newPolicy(cfg *config.Config, spec env.Spec, weights io.Reader) (agents.Chooser, error) {
+func newPolicy(cfg *config.Config, spec env.Spec, weights io.Reader) (agents.Policy, error) {
 	switch cfg.Agent {
 	case "ppo":
 		return ppo.NewPolicy(cfg.PPO, spec, weights)

@@ -43,7 +43,11 @@ func (c *Opened) greedy(spec env.Spec) (agents.Rule, error) {
 		return "", err
 	}
 	asked := c.Cfg.Eval.Greedy
-	if usual, now := p.By(""), p.By(asked); now != usual || asked != "" && now != asked {
+	chooser, ok := p.(agents.Chooser)
+	if !ok {
+		return agents.AsGiven, nil
+	}
+	if usual, now := chooser.By(""), chooser.By(asked); now != usual || asked != "" && now != asked {
 		return now, nil
 	}
 	return "", nil

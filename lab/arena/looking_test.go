@@ -12,7 +12,7 @@ import (
 // Policies that look ahead play every window with the same results for any number of workers, on the rung
 // of the estimates; on the rung without run times they are absent.
 func TestPoliciesThatLookAheadAreCompared(t *testing.T) {
-	cfg := config.Default()
+	cfg := config.For("JobSelect-v1")
 	for _, set := range []string{
 		"trace.synth.jobs=3600", "env.window=64", "env.warm=64", "env.estimates=exact", "eval.windows=2", "env.load=4",
 		"eval.whole=false", "eval.protocol=windows", "eval.rollout.budget=48", "eval.rollout.ahead=12",

@@ -147,7 +147,7 @@ func TestAgentsChooseByTheRuleOfTheConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 		said, err := opened.greedy(e.Spec())
-		if got := p.By(c.asked); err != nil || got != c.want || said != c.said {
+		if got := p.(agents.Chooser).By(c.asked); err != nil || got != c.want || said != c.said {
 			t.Errorf("%s by %q: follows %q and says %q (%v), want %q and %q", c.agent, c.asked, got, said, err, c.want, c.said)
 		}
 		if cfg.Eval.Greedy != agents.ByArgMax {

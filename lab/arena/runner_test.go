@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"clustergym/env/jobselect"
 	"clustergym/env/sched"
 	"clustergym/lab/config"
 	"clustergym/traces"
@@ -16,7 +17,7 @@ import (
 // tiny is an evaluation on small windows.
 func tiny(t *testing.T, policies string) *config.Config {
 	t.Helper()
-	cfg := config.Default()
+	cfg := config.For(jobselect.V1)
 	for _, set := range []string{"trace.synth.jobs=2000", "env.window=16", "env.warm=16", "env.load=3", "eval.windows=3",
 		"eval.whole=false", "eval.seeds=2", "eval.policies=[" + policies + "]"} {
 		if err := cfg.Set(set); err != nil {

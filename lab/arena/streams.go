@@ -127,18 +127,12 @@ func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.
 	if w.Generated() {
 		of.predicts = predictors.Fresh{Model: w.Model}
 		c := cfg.Eval.Streams.Filled()
-		if part == traces.Validation { // many times in a training, to choose between checkpoints only
-			c.Draws, c.Jobs, c.Warm = cfg.Eval.Validation, max(10, c.Jobs/2), max(1, c.Warm/2)
-		} else {
-			s.settle, err = w.settle(ctx, c, cfg.Eval.Seed, of)
-			switch {
-			case errors.Is(err, stream.ErrAtOnce):
-				return nil, fault.Mistakef("trace.synth.profile %s: %w", cfg.Trace.Synth.Profile, stream.ErrAtOnce)
-			case err != nil:
-				return nil, err
-			}
-			c.Warm = s.settle.Warm
+		if s.settle, err = w.settle(ctx, c, cfg.Eval.Seed, of); errors.Is(err, stream.ErrAtOnce) {
+			return nil, fault.Mistakef("trace.synth.profile %s: %w", cfg.Trace.Synth.Profile, stream.ErrAtOnce)
+		} else if err != nil {
+			return nil, err
 		}
+		c.Warm = s.settle.Warm
 		s.Streams = stream.Generated(c, w.Draw, w.Kept(), cfg.Eval.Seed, name)
 		of.spare = stream.Generated(c, w.Draw, w.Kept(), cfg.Eval.Seed, stream.Spare)
 	} else {

@@ -60,11 +60,18 @@ func (w *Scenario) Baselines(ctx context.Context, cfg *config.Config, workers in
 func (w *Scenario) validating(cfg *config.Config, workers int) (*runner, error) {
 	switch {
 	case cfg.Streamed() && cfg.Eval.Choose != config.ByReturn:
-		return w.streaming(context.Background(), cfg, traces.Validation, stream.Validation, workers)
+		return w.streaming(context.Background(), validated(cfg), traces.Validation, stream.Validation, workers)
 	case w.About.Simulated() && cfg.Eval.Choose != config.ByReturn:
 		return w.runner(cfg, traces.Validation, cfg.Eval.Validation, workers)
 	}
 	return w.through(cfg, traces.Validation, cfg.Eval.Validation, workers), nil
+}
+
+// validated returns cfg for validations on draws, which are many in a training: eval.validation draws of half the size.
+func validated(cfg *config.Config) *config.Config {
+	own, c := *cfg, cfg.Eval.Streams.Filled()
+	own.Eval.Streams = stream.Config{Draws: cfg.Eval.Validation, Jobs: max(10, c.Jobs/2), Warm: max(1, c.Warm/2)}
+	return &own
 }
 
 // validate plays an agent that the configuration trains.

@@ -16,7 +16,11 @@ type whole struct {
 	warm            int
 	first           int
 	sched.Foresight // of the workload
+	offered         float64
 }
+
+// Offered implements sched.Offering.
+func (w *whole) Offered() float64 { return w.offered }
 
 // At implements sched.Windows.
 func (w *whole) At(traces.Part, uint64, int) (traces.Window, error) {
@@ -36,6 +40,9 @@ func (r *runner) all() (all *whole, cut int, err error) {
 	warm := windows.Warm()
 	all = &whole{jobs: windows.Jobs(r.part), warm: warm, first: at.First - warm}
 	all.Foresight, _ = r.scenario.Source.Windows.(sched.Foresight)
+	if o, ok := r.scenario.Source.Windows.(sched.Offering); ok {
+		all.offered = o.Offered()
+	}
 	return all, (len(all.jobs) - warm) / 20, nil
 }
 

@@ -96,7 +96,7 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	}
 	w := &Workload{Source: &Source{Cluster: spec}, GPUs: gpus}
 	if !z.Enough && z.Jobs > 0 && !keep.Window && !keep.Warm {
-		return nil, nil, nil, tooFew(z.Jobs, info.File, has[warmKey])
+		return nil, nil, nil, tooFew(z.Jobs, z.Cut.Next, info.File, has[warmKey])
 	}
 	cut.MaxGPUs, cut.Window, cut.Warm = z.MaxGPUs, z.Cut.Length, z.Cut.Warm
 	if err := w.loadModel(ctx, cut, nil); err != nil {
@@ -198,12 +198,12 @@ func settingKeys(s Settings) map[string]bool {
 	return keys
 }
 
-// tooFew says that a file has too few jobs for any windows that are worth training on.
-func tooFew(jobs int, file string, warm bool) error {
+// tooFew says that a file has too few jobs for any windows that are worth training on, each followed by next jobs.
+func tooFew(jobs, next int, file string, warm bool) error {
 	err := fault.Errorf("%s: too few jobs: %d are left to train on, to validate and to judge on; want at least %d",
 		file, jobs, traces.FewestJobs)
-	if jobs >= 10 { // one in each part
-		if err = fault.Errorf("%w, or %s env.%s=%d", err, fault.Key("set"), windowKey, jobs/10); warm {
+	if window := jobs/10 - next; window > 0 { // one in each part
+		if err = fault.Errorf("%w, or %s env.%s=%d", err, fault.Key("set"), windowKey, window); warm {
 			err = fault.Errorf("%w %s env.%s=0", err, fault.Key("set"), warmKey)
 		}
 	}

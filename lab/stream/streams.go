@@ -81,7 +81,7 @@ func Recorded(w *traces.Windows, part traces.Part) (*Streams, error) {
 	lo, hi := part.Bounds(len(w.All()))
 	warm := max(0, lo-(hi-lo))
 	last := max(1, (hi-lo)/lastPart)
-	if part == traces.Training || hi-lo < leastJobs {
+	if least := map[traces.Part]int{traces.Validation: 2, traces.Test: leastJobs}[part]; least == 0 || hi-lo < least {
 		return nil, fmt.Errorf("the %v part has %d jobs: too few for a stream, which needs %d; use a longer trace", part,
 			hi-lo, leastJobs)
 	}

@@ -31,6 +31,9 @@ func (*historyWindows) At(traces.Part, uint64, int) (traces.Window, error) {
 	return traces.Window{}, errors.New("steer: a cluster that is followed has no windows")
 }
 
+// Offered implements sched.Offering: no window is stretched.
+func (*historyWindows) Offered() float64 { return 1 }
+
 // Jobs implements envs.Windows.
 func (p *historyWindows) Jobs(traces.Part) []traces.Job { return p.jobs }
 

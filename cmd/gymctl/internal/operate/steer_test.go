@@ -146,7 +146,7 @@ func TestCheckpointsThatRank(t *testing.T) {
 	}
 	if code, _,
 		said := clitest.Run(t, strings.Fields("steer --cluster slurm --cycles 1 --policy gpupick --mode rank")...); code ==
-		cli.ExitDone || !strings.Contains(said, "JobSelect-v1 or QueueRank-v1") {
+		cli.ExitDone || !strings.Contains(said, "JobSelect-v2 or QueueRank-v1") {
 		t.Errorf("a policy of GPUPick-v1 in rank: %d, %s", code, said)
 	}
 }

@@ -159,8 +159,8 @@ func rowsOf(table string) string {
 func TestGivenSizesAreNotChosen(t *testing.T) {
 	t.Chdir(t.TempDir())
 	trace := ownTrace(t, 2000)
-	clitest.Write(t, "mine.yaml", "name: mine\nenv: {window: 24}\n")
-	clitest.Write(t, "args.yaml", "name: mine\nenv: {args: [window=24, max_gpus=4]}\n")
+	clitest.Write(t, "mine.yaml", "name: mine\nenv: {id: JobSelect-v1, window: 24}\n")
+	clitest.Write(t, "args.yaml", "name: mine\nenv: {id: JobSelect-v1, args: [window=24, max_gpus=4]}\n")
 	for _, c := range []struct {
 		args           string
 		gpus, win, war string
@@ -198,8 +198,8 @@ func TestTooFewOwnJobsNameWhatWouldDo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	trace := ownTrace(t, 60)
 	clitest.Wrong(t, []string{"train", "--trace", trace, "--cluster", "16x8"},
-		"jobs60.csv: too few jobs: 60 are left to train on, to validate and to judge on; want at least 100, or --set env.window=6 --set env.warm=0")
-	clitest.Must(t, "train", "--trace", trace, "--cluster", "16x8", "--set", "env.window=6", "--set", "env.warm=0",
+		"jobs60.csv: too few jobs: 60 are left to train on, to validate and to judge on; want at least 100, or --set env.window=5 --set env.warm=0")
+	clitest.Must(t, "train", "--trace", trace, "--cluster", "16x8", "--set", "env.window=5", "--set", "env.warm=0",
 		"--set", "train.imitate=", "--set", "train.steps=128", "--set", "train.envs=4", "--set", "train.group=4",
 		"--set", "ppo.steps=32", "--no-eval", "--run-dir", "run", "--workers", "1")
 	long := ownTrace(t, 700)
