@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"clustergym/internal/rng"
 	"clustergym/traces"
@@ -188,25 +189,51 @@ func (d *draws) at(ctx context.Context, cfg *Config, i int) (traces.Window, erro
 // when the counted jobs have ended, so that the others cost little.
 const tail = 10
 
-// make makes the draw of a seed.
+// make makes the draw of a seed. The jobs that arrive after twice as many as come before the end of the counted ones are
+// those of further draws: a generator may give a workload of a certain length the mix of the whole, and the counted jobs
+// of one that is ten times as long would vary more from draw to draw than they do in workloads of their own length.
 func (d *draws) make(ctx context.Context, warm, counted int, seed uint64) (traces.Window, error) {
 	most := mostOf(warm, counted)
-	for n := int(float64(most)/max(d.kept, 1e-3)*1.01) + 64; ; n *= 2 {
-		jobs, err := d.generate(ctx, seed, n)
+	part := min(most, 2*(warm+counted))
+	jobs, err := d.some(ctx, seed, part, warm+counted)
+	if err != nil {
+		return traces.Window{}, err
+	}
+	for k := uint64(1); len(jobs) < most; k++ {
+		more, err := d.some(ctx, rng.At(seed, k), part, 1)
 		if err != nil {
 			return traces.Window{}, err
 		}
-		if len(jobs) > warm+counted {
-			jobs = jobs[:min(len(jobs), most)]
-			w := traces.Window{Jobs: jobs, Warm: warm, Counted: counted, First: warm}
-			if atOnce(&w) {
-				return traces.Window{}, ErrAtOnce
-			}
-			return w, nil
+		after := jobs[len(jobs)-1].Submit
+		if n := len(jobs); n > 1 { // the mean time between two jobs
+			after += (after - jobs[0].Submit) / time.Duration(n-1)
 		}
-		if n > 4*mostJobs {
-			return traces.Window{}, fmt.Errorf("the environment takes %d of %d jobs that were generated: too few for a draw",
-				len(jobs), n)
+		first := more[0].Submit
+		for _, j := range more {
+			j.ID = fmt.Sprintf("%d+%s", k, j.ID)
+			j.Submit += after - first
+			jobs = append(jobs, j)
+		}
+	}
+	w := traces.Window{Jobs: jobs[:most], Warm: warm, Counted: counted, First: warm}
+	if atOnce(&w) {
+		return traces.Window{}, ErrAtOnce
+	}
+	return w, nil
+}
+
+// some generates about n jobs that the environment takes, more than least.
+func (d *draws) some(ctx context.Context, seed uint64, n, least int) ([]traces.Job, error) {
+	for ask := int(float64(n)/max(d.kept, 1e-3)*1.01) + 64; ; ask *= 2 {
+		jobs, err := d.generate(ctx, seed, ask)
+		if err != nil {
+			return nil, err
+		}
+		if len(jobs) > least {
+			return jobs[:min(len(jobs), n)], nil
+		}
+		if ask > 4*mostJobs {
+			return nil, fmt.Errorf("the environment takes %d of %d jobs that were generated: too few for a draw", len(jobs), ask)
 		}
 	}
 }
