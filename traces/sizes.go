@@ -2,8 +2,8 @@ package traces
 
 import "fmt"
 
-// Cut is how a workload is cut into windows: their length, the number of jobs before each that fill the machine, and the
-// number of jobs after each.
+// Cut is how a workload is cut into windows: their length, the number of jobs before each that fill the machine, and
+// the number of jobs after each.
 type Cut struct{ Length, Warm, Next int }
 
 // Bounds of the windows that Fit chooses.

@@ -3,8 +3,8 @@ package ppo
 import "math"
 
 // average is the reward that the policy earns per second of simulated time, for differential values: with
-// Config.Average the return of a step is Σ (r − average·elapsed) over what follows, which is finite in a task without an
-// end although nothing is discounted. The critic's values are differential (Das et al. 1999, "Solving semi-Markov
+// Config.Average the return of a step is Σ (r − average·elapsed) over what follows, which is finite in a task without
+// an end although nothing is discounted. The critic's values are differential (Das et al. 1999, "Solving semi-Markov
 // decision problems using average reward reinforcement learning", Management Science 45(4); Zhang and Ross 2021,
 // "On-policy deep reinforcement learning for the average-reward criterion", ICML).
 type average struct {

@@ -34,9 +34,11 @@ func (s sampled) policies() []string {
 func (s sampled) config(t *testing.T, draws, jobs int) *config.Config {
 	t.Helper()
 	m := machines[s.profile]
-	return proving(t, strings.Join(s.policies(), ","), fmt.Sprintf("cluster=%s trace.synth.profile=%s env.max_gpus=%d trace.synth.jobs=20000 "+
-		"env.load=%g env.estimates=%s env.comm=none eval.streams.draws=%d eval.streams.jobs=%d eval.streams.warm=%d", m.cluster,
-		s.profile, m.most, s.load, s.knows, draws, jobs, jobs))
+	return proving(t, strings.Join(s.policies(), ","),
+		fmt.Sprintf("cluster=%s trace.synth.profile=%s env.max_gpus=%d trace.synth.jobs=20000 "+
+			"env.load=%g env.estimates=%s env.comm=none eval.streams.draws=%d eval.streams.jobs=%d eval.streams.warm=%d",
+			m.cluster,
+			s.profile, m.most, s.load, s.knows, draws, jobs, jobs))
 }
 
 // coverage counts the intervals of a comparison that hold a difference in percent.
@@ -60,8 +62,8 @@ func (c *coverage) String() string {
 }
 
 // The 95 % intervals of evaluations with 16 draws hold the difference that a run of two million jobs has, after a long
-// warm-up, in 95 % of evaluations and what chance adds to a count of evaluations. The full form also prints how many hold
-// the difference of all evaluations together: what the long run has less of is due to the warm-up, the rest to the
+// warm-up, in 95 % of evaluations and what chance adds to a count of evaluations. The full form also prints how many
+// hold the difference of all evaluations together: what the long run has less of is due to the warm-up, the rest to the
 // interval.
 func TestIntervalsHoldTheLongRun(t *testing.T) {
 	unraced(t)

@@ -134,9 +134,9 @@ type Scored struct {
 // episodes of cfg, as Compare does, and returns the metric of each game in place of statistics: units are windows,
 // episodes or draws of the generator. Units of the one stream of a recorded workload are blocks of it, as long as those
 // of Compare or longer: the sum over the jobs of a block, over the mean number of jobs of a block, so that the mean
-// over blocks is that over jobs. A single value would hide that the stream has parts, and callers need units that are hardly
-// dependent, to pair policies and to see how sure a mean is. A policy without a value is a
-// *fault.Mistake: it is external and did not finish, or the metric does not apply to it.
+// over blocks is that over jobs. A single value would hide that the stream has parts, and callers need units that are
+// hardly dependent, to pair policies and to see how sure a mean is. A policy without a value is a *fault.Mistake: it is
+// external and did not finish, or the metric does not apply to it.
 func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, error) {
 	err := ready(&cfg)
 	if err != nil {

@@ -33,8 +33,8 @@ func loaded(t *testing.T, settings string, load float64) (*report.StreamReport, 
 	return r, r.Policies[0].Metrics
 }
 
-// Waits of FIFO rise with the load on every profile, and the cluster is used as much as is offered, but where jobs are so
-// long, or so many start at once, that the backlog of a stream is far from its mean.
+// Waits of FIFO rise with the load on every profile, and the cluster is used as much as is offered, but where jobs are
+// so long, or so many start at once, that the backlog of a stream is far from its mean.
 func TestWaitsRiseWithTheLoad(t *testing.T) {
 	unraced(t)
 	const seed = 1

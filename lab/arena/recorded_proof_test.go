@@ -138,9 +138,9 @@ func accounting(t *testing.T, file string, n int, rate float64, seed uint64, acc
 	return jobs
 }
 
-// The incumbent's model, evaluated on the accounting of a cluster, has the waits that were recorded: of all counted jobs
-// and by size. Where an account goes before all others, which no policy can say, it has other ones, and the full form
-// prints by how much.
+// The incumbent's model, evaluated on the accounting of a cluster, has the waits that were recorded: of all counted
+// jobs and by size. Where an account goes before all others, which no policy can say, it has other ones, and the full
+// form prints by how much.
 func TestTheModelOfTheIncumbentHasTheRecordedWaits(t *testing.T) {
 	unraced(t)
 	const seed = 1

@@ -191,7 +191,8 @@ func lawsOf(profile string, gpus int) []law {
 		func(d runTimes, _ int, rho float64) float64 { return d.pollaczekKhinchine(rho) }}
 	switch {
 	case gpus > 1:
-		return []law{{"fifo+skip", "Erlang C", false, func(_ runTimes, c int, rho float64) float64 { return erlangC(c, rho) }}}
+		return []law{{"fifo+skip", "Erlang C", false,
+			func(_ runTimes, c int, rho float64) float64 { return erlangC(c, rho) }}}
 	case profile == "poisson-constant":
 		return []law{fifo}
 	}

@@ -55,8 +55,8 @@ func (w *Scenario) Baselines(ctx context.Context, cfg *config.Config, workers in
 	return r.baselines(ctx)
 }
 
-// validating returns a runner of the validation streams or windows of cfg, or of episodes where there is no simulator or
-// validations go by the return.
+// validating returns a runner of the validation streams or windows of cfg, or of episodes where there is no simulator
+// or validations go by the return.
 func (w *Scenario) validating(cfg *config.Config, workers int) (*runner, error) {
 	switch {
 	case cfg.Streamed() && cfg.Eval.Choose != config.ByReturn:

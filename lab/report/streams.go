@@ -15,8 +15,9 @@ type StreamReport struct {
 	Load        LoadInfo    `json:"load"`
 	Assumptions Assumptions `json:"assumptions"`
 
-	Policies []StreamPolicy         `json:"policies"`
-	Paired   []statistic.Replicated `json:"paired"` // in Metric: the first agent with every other policy, or every policy with the first
+	Policies []StreamPolicy `json:"policies"`
+	// in Metric: the first agent with every other policy, or every policy with the first
+	Paired []statistic.Replicated `json:"paired"`
 	// LeftOut counts the jobs of the workload that the environment does not take; nil = none.
 	LeftOut *sched.LeftOut `json:"left_out,omitempty"`
 
@@ -89,8 +90,8 @@ type StreamMetrics struct {
 	JCT99           StreamStatistic `json:"jct_p99_s"`
 	Use             StreamStatistic `json:"gpus_used"` // share of the GPU time while the counted jobs arrive
 	// Growth is by how many jobs the number of jobs in the system grows for each job that arrives, and GrowthP the
-	// probability of it if the true growth were 0.02: below 0.05 the policy does not keep up with the arrivals, and its means
-	// grow with the length of the streams.
+	// probability of it if the true growth were 0.02: below 0.05 the policy does not keep up with the arrivals, and its
+	// means grow with the length of the streams.
 	Growth     StreamStatistic  `json:"growth"`
 	GrowthP    statistic.Number `json:"growth_p"`
 	KeepsUp    bool             `json:"keeps_up"`

@@ -165,7 +165,8 @@ func (r *StreamReport) load() string {
 func (r *StreamReport) below() string {
 	var b strings.Builder
 	add := func(format string, args ...any) { b.WriteString(Wrapped(fmt.Sprintf(format, args...))) }
-	add("%s Means are over the counted jobs%s.", r.played(), map[bool]string{true: ", then over draws"}[r.Streams.Blocks == nil])
+	add("%s Means are over the counted jobs%s.", r.played(),
+		map[bool]string{true: ", then over draws"}[r.Streams.Blocks == nil])
 	units := r.units(r.Streams.Units)
 	ref, agent := r.Reference()
 	if ref != "" {
@@ -213,15 +214,17 @@ func (r *StreamReport) units(n int) string {
 func (r *StreamReport) played() string {
 	s := &r.Streams
 	if k := s.Blocks; k != nil {
-		return fmt.Sprintf("One stream of %s counted jobs after %s of warm-up, in %s of %.3g h: five times what the queue of "+
-			"fifo+skip remembers.", workload.Thousands(s.Counted), workload.Thousands(s.Warm), r.units(s.Units), k.Hours)
+		return fmt.Sprintf(
+			"One stream of %s counted jobs after %s of warm-up, in %s of %.3g h: five times what the queue of "+
+				"fifo+skip remembers.", workload.Thousands(s.Counted), workload.Thousands(s.Warm), r.units(s.Units), k.Hours)
 	}
 	settled := ""
 	if k := s.Settling; k != nil {
 		settled = fmt.Sprintf(" (MSER-5 asks for %s)", workload.Thousands(k.MSER))
 	}
-	return fmt.Sprintf("%s of the generator, each with %s counted jobs after %s of warm-up%s; arrivals continue until the "+
-		"counted jobs have ended.", r.units(s.Units), workload.Thousands(s.Counted), workload.Thousands(s.Warm), settled)
+	return fmt.Sprintf(
+		"%s of the generator, each with %s counted jobs after %s of warm-up%s; arrivals continue until the "+
+			"counted jobs have ended.", r.units(s.Units), workload.Thousands(s.Counted), workload.Thousands(s.Warm), settled)
 }
 
 // more says how to get more units.

@@ -189,9 +189,10 @@ func (d *draws) at(ctx context.Context, cfg *Config, i int) (traces.Window, erro
 // when the counted jobs have ended, so that the others cost little.
 const tail = 10
 
-// make makes the draw of a seed. The jobs that arrive after twice as many as come before the end of the counted ones are
-// those of further draws: a generator may give a workload of a certain length the mix of the whole, and the counted jobs
-// of one that is ten times as long would vary more from draw to draw than they do in workloads of their own length.
+// make makes the draw of a seed. The jobs that arrive after twice as many as come before the end of the counted ones
+// are those of further draws: a generator may give a workload of a certain length the mix of the whole, and the counted
+// jobs of one that is ten times as long would vary more from draw to draw than they do in workloads of their own
+// length.
 func (d *draws) make(ctx context.Context, warm, counted int, seed uint64) (traces.Window, error) {
 	most := mostOf(warm, counted)
 	part := min(most, 2*(warm+counted))
