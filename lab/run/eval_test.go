@@ -621,7 +621,7 @@ func TestEvaluationsPlayToTheLastJob(t *testing.T) {
 
 // All faults are reported at once, each with its key.
 func TestConfigReportsAllFaults(t *testing.T) {
-	cfg := config.Default()
+	cfg := config.For("JobSelect-v1")
 	cfg.Name, cfg.Cluster, cfg.Agent, cfg.Env.ID = "a b", "", "sac", "JobSelect-v0"
 	cfg.Trace.Skip, cfg.Trace.Synth.Jobs = -1, 0
 	own := jobSelect(&cfg)
@@ -656,7 +656,7 @@ func TestConfigReportsAllFaults(t *testing.T) {
 			t.Errorf("got %v, want a *fault.Mistake of 19 faults", err)
 		}
 	}
-	good := config.Default()
+	good := config.For("JobSelect-v1")
 	if err := good.Validate(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}

@@ -31,7 +31,7 @@ func specOf(t *testing.T, cfg *config.Config) env.Spec {
 }
 
 func TestMemoryBeyondAnyMachineIsRefused(t *testing.T) {
-	base := config.Default()
+	base := config.For("JobSelect-v1")
 	spec := specOf(t, &base)
 	for _, c := range []struct{ sets, want string }{
 		{"train.envs=65536", "train.envs, ppo.steps, ppo.minibatches, ppo.network: this training would need about 1"},
@@ -43,7 +43,7 @@ func TestMemoryBeyondAnyMachineIsRefused(t *testing.T) {
 		{"agent=improper improper.steps=1048576", "improper.steps: this training would need about "},
 		{"agent=ddqn train.envs=65536 ddqn.n_step=1000", "train.envs, ddqn.n_step: "},
 	} {
-		cfg := config.Default()
+		cfg := config.For("JobSelect-v1")
 		for s := range strings.FieldsSeq(c.sets) {
 			if err := configs.Set(&cfg, s); err != nil {
 				t.Fatal(err)
@@ -66,7 +66,7 @@ func TestMemoryOfUsualSettingsIsGranted(t *testing.T) {
 		"name=default", "train.envs=1024", "ppo.steps=8192", "ppo.network.hidden=[4096,4096]",
 		"agent=ddqn ddqn.buffer=1000000", "agent=ddqn ddqn.batch=4096 ddqn.shards=16",
 	} {
-		cfg := config.Default()
+		cfg := config.For("JobSelect-v1")
 		for s := range strings.FieldsSeq(sets) {
 			if err := configs.Set(&cfg, s); err != nil {
 				t.Fatal(err)
@@ -90,7 +90,7 @@ func TestEstimatesOfMemoryAreNearWhatIsAllocated(t *testing.T) {
 		"ppo.network.kind=attention ppo.network.attention.layers=6 ppo.shards=1 train.envs=16 ppo.steps=64",
 		"agent=ddqn ddqn.network.kind=attention ddqn.network.head=slots ddqn.shards=1 ddqn.buffer=4096 ddqn.batch=256",
 	} {
-		cfg := config.Default()
+		cfg := config.For("JobSelect-v1")
 		for s := range strings.FieldsSeq(sets) {
 			if err := configs.Set(&cfg, s); err != nil {
 				t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 // tinyMeta returns a run that learns to adapt in a fraction of a second.
 func tinyMeta(env string) config.Config {
-	c := config.Default()
+	c := config.For("JobSelect-v1")
 	inEnv(&c, env)
 	c.Name, c.Agent, c.Seed = "tiny", config.MetaAgent, 7
 	m := &c.MAML

@@ -10,7 +10,7 @@ import (
 
 // Records of progress are no closer than updates.
 func TestRecordsHoldAWholeUpdate(t *testing.T) {
-	cfg := config.Default()
+	cfg := config.For("JobSelect-v1")
 	cfg.Train.Envs, cfg.PPO.Steps = 2048, 16
 	for every, want := range map[int64]int64{0: 0, 1: 32768, 32767: 32768, 32768: 32768, 100_000: 100_000} {
 		cfg.Train.LogEvery = every

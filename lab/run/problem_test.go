@@ -55,7 +55,7 @@ func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
 	} {
 		cfg := tinyProblem("ppo")
 		if strings.HasPrefix(c.set, "env.id") {
-			cfg = config.Default()
+			cfg = config.For("JobSelect-v1")
 		}
 		if err := configs.Set(&cfg, c.set); err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
 		err.Error() != `env.reward: got "wait", want nothing: CartPole-v1 has no settings` {
 		t.Errorf("a setting of another environment: %v", err)
 	}
-	cfg := config.Default()
+	cfg := config.For("JobSelect-v1")
 	cfg.Eval.Episodes = 7
 	if err := cfg.Validate(); err == nil ||
 		!strings.Contains(err.Error(), "eval.episodes: got 7, want nothing: JobSelect-v1 is judged on windows") {
@@ -80,7 +80,7 @@ func TestKeysThatAnEnvironmentDoesNotHaveAreFaultsThatSayWhy(t *testing.T) {
 
 func TestEveryRegisteredEnvironmentCanBeConfigured(t *testing.T) {
 	for _, id := range envs.IDs() {
-		cfg := config.Default()
+		cfg := config.For("JobSelect-v1")
 		inEnv(&cfg, id)
 		if err := cfg.Validate(); err != nil {
 			t.Errorf("%s: %v", id, err)

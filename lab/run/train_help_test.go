@@ -20,7 +20,7 @@ import (
 
 // tinyRun returns a run of a second on small windows that are crowded enough for policies to differ.
 func tinyRun(agent string) config.Config {
-	c := config.Default()
+	c := config.For("JobSelect-v1")
 	c.Name, c.Agent = "tiny", agent
 	c.Trace.Synth.Jobs = 3000
 	own := jobSelect(&c)
