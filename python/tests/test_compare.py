@@ -50,7 +50,8 @@ def train(folder: Path, agent: str, network: str) -> Path:
         settings |= {"buffer": 300, "learning_starts": 100, "batch": 16, "train_every": 16}
     config = folder / f"{agent}-{network}.yaml"
     config.write_text(json.dumps({
-        "name": "tiny", "cluster": str(folder / "cluster.yaml"), "trace": KWARGS["trace"], "env": own, "agent": agent,
+        "name": "tiny", "cluster": str(folder / "cluster.yaml"), "trace": KWARGS["trace"], "env": {"id": "JobSelect-v1", **own},
+        "agent": agent,
         agent: settings, "train": {"steps": 512, "envs": 2, "log_every": 256, "eval_every": 256, "checkpoint_every": 256},
         "eval": {"validation": 2},
     }))  # fmt: skip

@@ -317,6 +317,7 @@ def test_disabled_autoreset_names_who_needs_a_reset(client: clustergym.Client) -
 def test_make_vec_takes_the_vector_environment(url: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*is out of date")  # version 2 is there
         envs = gym.make_vec("clustergym/JobSelect-v1", 3, url=url, **SMALL)
         assert isinstance(envs, RemoteVectorEnv)
         assert envs.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP

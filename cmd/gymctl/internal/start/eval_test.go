@@ -285,7 +285,7 @@ func TestAnExternalPolicyThatNeverComesIsAFailure(t *testing.T) {
 	args := strings.Fields(
 		"eval --policies fifo+skip --draws 2 --jobs 100 --set eval.streams.warm=100 --set trace.synth.jobs=9000 --serve 127.0.0.1:0 --external never --external nobody --external-timeout 1ms")
 	code, out, said := clitest.Run(t, args...)
-	const want = "gymctl: external policies are missing: never (finished 0 of 2 streams), nobody (finished 0 of 2 streams); want each to play all windows within --external-timeout\n"
+	const want = "gymctl: external policies are missing: never (finished 0 of 2 streams), nobody (finished 0 of 2 streams); each must play all streams within --external-timeout\n"
 	if code != cli.ExitFailed || !strings.HasSuffix(said, want) || !strings.Contains(out, "\nfifo+skip ") ||
 		!strings.Contains(out, "\nnever missing: finished 0 of 2 streams") {
 		t.Errorf("exit code %d, printed\n%ssaid\n%s", code, out, said)
