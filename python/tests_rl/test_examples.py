@@ -134,7 +134,7 @@ def test_an_agent_of_sb3_joins_the_comparison_on_the_same_windows(url: str, tmp_
     synth = {key.removeprefix("trace.synth."): value for key, value in SMALL.items() if key.startswith("trace.synth.")}
     config = tmp_path / "run.yaml"
     config.write_text(yaml.safe_dump({
-        "name": "small", "cluster": SMALL["cluster"], "trace": {"synth": synth}, "env": own,
+        "name": "small", "cluster": SMALL["cluster"], "trace": {"synth": synth}, "env": {"id": "JobSelect-v1", **own},
         "train": {"steps": 2048, "envs": 8}, "eval": {"windows": 8, "whole": False, "policies": ["sjf+skip"]},
     }))  # fmt: skip
     native = run(gymctl, "train", "-c", str(config), "--json", "--run-dir", str(tmp_path / "run"))

@@ -120,8 +120,8 @@ def test_gymctl_eval_counts_models_as_their_own_play(trained: tuple[str, Any, st
     path = clustergym.onnx.export(model, tmp_path / "policy.onnx")
     with subprocess.Popen(
         [
-            find_gymctl(), "eval", "--policy-onnx", str(path), "--name", "onnx", "--serve", "127.0.0.1:0", "--external", "python",
-            "--windows", "3", "--no-whole", "--policies", "fifo+skip", "--set", "env.window=24", "--json",
+            find_gymctl(), "eval", "-c", "quickstart-v1", "--policy-onnx", str(path), "--name", "onnx",
+            "--serve", "127.0.0.1:0", "--external", "python", "--windows", "3", "--no-whole", "--policies", "fifo+skip", "--set", "env.window=24", "--json",
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as run:  # fmt: skip
