@@ -46,7 +46,9 @@ LIMIT = 600  # seconds that a test may take
 def kwargs_of(env_id: str) -> dict[str, Any]:
     """Arguments that make an environment small."""
     # An episode of DelayOffer-v1 asks every job several times.
-    return {"JobSelect-v1": SMALL, "DelayOffer-v1": {"window": 32}}.get(env_id, {})
+    return {"JobSelect-v1": SMALL, "DelayOffer-v1": {"window": 32}, "DelayOffer-v2": {"window": 8, "warm": 64}}.get(
+        env_id, {}
+    )
 
 
 @pytest.fixture(scope="session")
