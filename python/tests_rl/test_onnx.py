@@ -121,7 +121,8 @@ def test_gymctl_eval_counts_models_as_their_own_play(trained: tuple[str, Any, st
     with subprocess.Popen(
         [
             find_gymctl(), "eval", "-c", "quickstart-v1", "--policy-onnx", str(path), "--name", "onnx",
-            "--serve", "127.0.0.1:0", "--external", "python", "--windows", "3", "--no-whole", "--policies", "fifo+skip", "--set", "env.window=24", "--json",
+            "--serve", "127.0.0.1:0", "--external", "python",
+            "--windows", "3", "--no-whole", "--policies", "fifo+skip", "--set", "env.window=24", "--json",
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as run:  # fmt: skip
