@@ -3,11 +3,13 @@ package envs
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
 	"clustergym/configs"
 	"clustergym/env/sched"
+	"clustergym/internal/par"
 	"clustergym/internal/rng"
 	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
@@ -103,18 +105,24 @@ func (c *loadCache) of(t workload.TraceConfig, cut sched.Taken, spec cluster.Spe
 
 // generatorLoad returns the GPU time that the jobs of some draws ask for, over that of the cluster while they arrive.
 func generatorLoad(t workload.TraceConfig, cut sched.Taken, spec cluster.Spec) (float64, error) {
-	area, span := 0.0, 0.0
-	for i := range uint64(loadDraws) {
-		jobs, err := draw(context.Background(), t, cut, spec, rng.At(rng.Hash("envs/load"), i), loadJobs)
-		if err != nil {
-			return 0, err
-		}
+	var areas, spans [loadDraws]float64
+	err := par.For(context.Background(), runtime.GOMAXPROCS(0), loadDraws, func(_, i int) error {
+		jobs, err := draw(context.Background(), t, cut, spec, rng.At(rng.Hash("envs/load"), uint64(i)), loadJobs)
 		for k := range jobs {
-			area += jobs[k].GPUHours()
+			areas[i] += jobs[k].GPUHours()
 		}
 		if n := len(jobs); n > 0 {
-			span += (jobs[n-1].Submit - jobs[0].Submit).Hours()
+			spans[i] = (jobs[n-1].Submit - jobs[0].Submit).Hours()
 		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	area, span := 0.0, 0.0
+	for i := range areas { // in one order, so that the sum is the same for any number of workers
+		area += areas[i]
+		span += spans[i]
 	}
 	gpus, _ := sizeOf(&spec)
 	if !(area > 0) || !(span > 0) || gpus == 0 {

@@ -185,6 +185,25 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 	return m, nil
 }
 
+// scenario returns the SHA of the scenario of the environment called id with its defaults. It opens no environment: one
+// with a standing queue would have to learn the load of its generator.
+func (r *Registry) scenario(ctx context.Context, id string) (string, error) {
+	d, err := Lookup(id)
+	if err != nil {
+		return "", err
+	}
+	args, err := decodeArgs(d, nil)
+	if err != nil {
+		return "", err
+	}
+	w, leave, err := r.borrow(ctx, args)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	return args.SHA(w)
+}
+
 // fill makes n environments. Their memory is reserved first.
 func (m *Made) fill(ctx context.Context, d *Descriptor, args *Args, w *Workload, n int, advice *Advice) error {
 	if err := w.has(args.part()); err != nil {

@@ -175,7 +175,9 @@ func TestRealObserve(t *testing.T) {
 // queue submits four wide jobs and then sixteen short ones behind one that takes all GPUs, and returns their mean wait.
 func queue(t *testing.T, s *slurmtest.Cluster, c *Cluster, rank bool) time.Duration {
 	t.Helper()
-	submit(s, 6, "-N 4 --gres=gpu:8 -J block")
+	// However long the submits and the ranks take, nothing starts before they are there.
+	block := submit(s, 600, "-N 4 --gres=gpu:8 -J block")
+	s.Eventually("the first job runs", func() bool { return strings.Contains(s.Sh("squeue -h -t R -o %i"), block) })
 	var ids []string
 	var actions []live.Action
 	for range 4 {
@@ -195,6 +197,7 @@ func queue(t *testing.T, s *slurmtest.Cluster, c *Cluster, rank bool) time.Durat
 			}
 		}
 	}
+	s.Sh("scancel " + block)
 	var snap *live.Snapshot
 	s.Eventually("the queue is empty", func() bool { snap = look(t, c); return len(snap.Jobs) == 0 })
 	sum := time.Duration(0)
