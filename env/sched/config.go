@@ -70,7 +70,7 @@ func DefaultConfig() Config {
 func OngoingConfig(id string) Config {
 	c := DefaultConfig()
 	c.ID, c.Mode, c.Ahead = id, Ongoing, "auto"
-	c.Warm, c.Load, c.Estimates = 512, 0.5, sim.Estimates{Mode: sim.EstimateHistory}
+	c.Warm, c.Load, c.Estimates = 512, 0.6, sim.Estimates{Mode: sim.EstimateHistory}
 	return c
 }
 

@@ -43,6 +43,7 @@ type Taken struct {
 	Estimates             sim.Estimates
 	Forecast              Forecast
 	Mode                  Mode
+	Load                  float64 // Config.Load, at which a generator makes its jobs; Take does not look at it
 }
 
 // Remembers reports whether environments over the workload have predictors, which know what ended before an episode.

@@ -144,8 +144,8 @@ func TestEnvironmentsAreReservedBeforeTheyAreMade(t *testing.T) {
 	f := NewFactory(r)
 	b.Reserve(budget.Replies, b.Free())
 	for _, l := range f.List() {
-		if l.SHA != "" {
-			t.Errorf("%s has a hash", l.ID)
+		if d := Find(l.ID); d.Simulated() && l.SHA != "" {
+			t.Errorf("%s has a hash, although there is no memory for its workload", l.ID)
 		}
 	}
 	for _, m := range all {

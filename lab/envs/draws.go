@@ -17,12 +17,25 @@ import (
 )
 
 // Generated returns whether the jobs come from a generator, so that there are as many independent draws as one wishes.
-func (w *Workload) Generated() bool { return w.Taken != nil && w.trace.File == "" }
+func (w *Workload) Generated() bool { return w.Taken != nil && w.paced.File == "" }
 
 // Draw generates n jobs as the workload's generator does with another seed, and returns those that the environment
 // takes.
 func (w *Workload) Draw(ctx context.Context, seed uint64, n int) ([]traces.Job, error) {
-	return draw(ctx, w.trace, w.cut, w.Source.Cluster, seed, n)
+	return draw(ctx, w.paced, w.cut, w.Source.Cluster, seed, n)
+}
+
+// pace returns t with the rate at which its generator offers the cluster the load of cut. Jobs that are made for a
+// machine of another size and then stretched would have days of weeks, and users whose sessions last for months; at
+// another rate, hours and days keep their length.
+func (w *Workload) pace(t workload.TraceConfig, cut sched.Taken) workload.TraceConfig {
+	if t.File != "" || cut.Load == 0 {
+		return t
+	}
+	if offered := loads.of(t, cut, w.Source.Cluster, 0); offered > 0 {
+		t.Synth = t.Synth.Faster(cut.Load / offered)
+	}
+	return t
 }
 
 func draw(ctx context.Context, t workload.TraceConfig, cut sched.Taken, spec cluster.Spec, seed uint64,
@@ -59,7 +72,7 @@ func (w *Workload) offered() float64 {
 	if !w.Generated() {
 		return w.Taken.Offered
 	}
-	return loads.of(w.trace, w.cut, w.Source.Cluster, w.Taken.Offered)
+	return loads.of(w.paced, w.cut, w.Source.Cluster, w.Taken.Offered)
 }
 
 // loads are the loads of the generators that were asked for last.

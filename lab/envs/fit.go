@@ -102,7 +102,12 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	if err := w.loadModel(ctx, cut, nil); err != nil {
 		return nil, nil, nil, d.WithFlags(err)
 	}
-	if err := w.cutJobs(cut, jobs, info, t); err != nil {
+	if w.paced = w.pace(t, cut); cut.Mode == sched.Ongoing && w.paced.Synth != t.Synth {
+		if jobs, info, err = workload.LoadTraceContext(ctx, w.paced); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if err := w.cutJobs(cut, jobs, info); err != nil {
 		return nil, nil, nil, d.WithFlags(err)
 	}
 	if sizes, values := chosenSizes(&keep, z.Cut.Length, z.Cut.Warm); len(sizes) > 0 {

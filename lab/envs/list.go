@@ -3,6 +3,7 @@ package envs
 import (
 	"context"
 	"math"
+	"time"
 
 	"clustergym/agents"
 	"clustergym/env"
@@ -32,7 +33,7 @@ var scheduling = []*Descriptor{
 		defaults: delayoffer.OngoingConfig,
 		cut: func(c *delayoffer.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: sched.Ongoing}
+				Forecast: c.Forecast, Load: c.Load, Mode: sched.Ongoing}
 		},
 		open: func(c delayoffer.Ongoing, src *Source, part traces.Part) (env.Env, error) {
 			c.Mode = ongoing(c.Mode)
@@ -50,7 +51,8 @@ var scheduling = []*Descriptor{
 	delayOffer(Descriptor{ID: delayoffer.V1, Preset: "delayoffer-ppo"}, settings[delayoffer.Config]{
 		defaults: delayoffer.DefaultConfig,
 		cut: func(c *delayoffer.Config) sched.Taken {
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast,
+				Load: c.Load}
 		},
 		open: func(c delayoffer.Config, src *Source, part traces.Part) (env.Env, error) {
 			return delayoffer.New(c, src.Cluster, src.Windows, part)
@@ -65,7 +67,7 @@ var scheduling = []*Descriptor{
 		defaults: gpupick.OngoingConfig,
 		cut: func(c *gpupick.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: sched.Ongoing}
+				Forecast: c.Forecast, Load: c.Load, Mode: sched.Ongoing}
 		},
 		open: func(c gpupick.Ongoing, src *Source, part traces.Part) (env.Env, error) {
 			c.Mode = ongoing(c.Mode)
@@ -80,7 +82,8 @@ var scheduling = []*Descriptor{
 	gpuPick(Descriptor{ID: gpupick.V1, Preset: "gpupick-ppo"}, settings[gpupick.Config]{
 		defaults: gpupick.DefaultConfig,
 		cut: func(c *gpupick.Config) sched.Taken {
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast,
+				Load: c.Load}
 		},
 		// Every GPU of a gang is a step of its own.
 		mostGPUs: func(c *gpupick.Config) int {
@@ -108,7 +111,7 @@ var scheduling = []*Descriptor{
 		defaults: queuerank.OngoingConfig,
 		cut: func(c *queuerank.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: sched.Ongoing}
+				Forecast: c.Forecast, Load: c.Load, Mode: sched.Ongoing}
 		},
 		mostGPUs: unlimited[queuerank.Ongoing],
 		open: func(c queuerank.Ongoing, src *Source, part traces.Part) (env.Env, error) {
@@ -182,7 +185,7 @@ func jobSelect(id, preset string, defaults func() jobselect.Config, trace func()
 		defaults: defaults,
 		cut: func(c *jobselect.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: modeOf(id)}
+				Forecast: c.Forecast, Load: c.Load, Mode: modeOf(id)}
 		},
 		// The image of the queue has this many columns for each slot: 256 GPUs and ten slots are a gigabyte of rollout.
 		mostGPUs: func(c *jobselect.Config) int {
@@ -228,7 +231,7 @@ func policyMix(id, preset string, defaults func() policymix.Config, trace func()
 		defaults: defaults,
 		cut: func(c *policymix.Config) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
-				Forecast: c.Forecast, Mode: modeOf(id)}
+				Forecast: c.Forecast, Load: c.Load, Mode: modeOf(id)}
 		},
 		open: func(c policymix.Config, src *Source, part traces.Part) (env.Env, error) {
 			versioned(&c.Config, id)
@@ -309,10 +312,11 @@ func modeOf(id string) sched.Mode {
 	return sched.Drained
 }
 
-// usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something.
+// usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something. They
+// have a time limit: Philly had none, and a few jobs of weeks would decide the mean of each draw on a small cluster.
 func usersTrace() workload.TraceConfig {
 	t := workload.DefaultTraceConfig()
-	t.Synth.Profile = "philly-users"
+	t.Synth.Profile, t.Synth.MaxTime = "philly-users", 48*time.Hour
 	return t
 }
 
@@ -338,7 +342,8 @@ func ranked[C interface{ Older() queuerank.Config }](
 		defaults: defaults, open: open, page: page, judged: judged,
 		cut: func(own *C) sched.Taken {
 			c := (*own).Older()
-			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast}
+			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Estimates: c.Estimates, Forecast: c.Forecast,
+				Load: c.Load}
 		},
 		mostGPUs: unlimited[C],
 		streamed: func(c *C) { // no base order plays, and no window is drawn again

@@ -44,7 +44,7 @@ type Workload struct {
 	Jobs  [sha256.Size]byte // hash of the jobs' contents, and of Model's
 	Model *predictors.Model // of estimates gbdt:FILE, else nil
 
-	trace workload.TraceConfig // of the jobs
+	paced workload.TraceConfig // of draws of the generator, and of a file's jobs
 	cut   sched.Taken
 	sha   string // of recorded graphs or workers, "" if they are generated
 	bytes int64
@@ -108,16 +108,19 @@ func (w *Workload) loadJobs(ctx context.Context, cut sched.Taken, t, shown workl
 	if err := w.loadModel(ctx, cut, model); err != nil { // before the jobs, which may take longer
 		return err
 	}
+	w.paced = w.pace(t, cut)
+	if cut.Mode == sched.Ongoing {
+		t = w.paced
+	}
 	jobs, info, err := workload.LoadTraceContext(ctx, t)
 	if err != nil {
 		return err
 	}
-	return w.cutJobs(cut, jobs, shownAs(info, &shown), t)
+	return w.cutJobs(cut, jobs, shownAs(info, &shown))
 }
 
 // cutJobs leaves out the jobs that are not taken and cuts the rest into windows. The model has been loaded.
-func (w *Workload) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info,
-	t workload.TraceConfig) (err error) {
+func (w *Workload) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Info) (err error) {
 	w.Info = info
 	if w.Taken, err = sched.Take(cut, w.Source.Cluster, jobs); err != nil {
 		return &fault.Mistake{Err: fmt.Errorf("%s: %w", w.Info.File, err)}
@@ -125,7 +128,7 @@ func (w *Workload) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Inf
 	if err := w.unseen(); err != nil {
 		return err
 	}
-	w.trace, w.cut = t, cut
+	w.cut = cut
 	w.Source.Windows = &predictors.Foresight{Windows: w.Taken.Windows, Model: w.Model, Load: sync.OnceValue(w.offered)}
 	w.Jobs = w.withModel(JobsHash(w.Taken.Windows, cut.Estimates.Causal()))
 	w.weigh(w.Taken.Windows)
@@ -353,6 +356,9 @@ func (a *Args) workloadKey(t workload.TraceConfig, spec cluster.Spec, files stri
 	}{Trace: t, Cluster: spec, Files: files}
 	if d.Simulated() {
 		of.Cut = d.Cut(a.Settings)
+		if of.Cut.Mode != sched.Ongoing || t.File != "" {
+			of.Cut.Load = 0 // the jobs are the same
+		}
 		if est := of.Cut.Estimates; est.Mode != sim.EstimateTrace && !est.Causal() {
 			of.Cut.Estimates = sim.Estimates{} // it changes nothing but what the jobs weigh
 			if !d.Cut(a.Settings).Forecast.Remembers(est) {

@@ -1,8 +1,10 @@
 package synth_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"clustergym/internal/raced"
 	"clustergym/traces/synth"
@@ -44,6 +46,44 @@ func TestNoProfileRunsBeyondTheClock(t *testing.T) {
 			if jobs[i].Submit < 0 || i > 0 && jobs[i].Submit < jobs[i-1].Submit {
 				t.Fatalf("%s: job %d is submitted at %v", name, i, jobs[i].Submit)
 			}
+		}
+	}
+}
+
+// A time limit ends longer jobs, and changes nothing else.
+func TestTimeLimitEndsLongerJobs(t *testing.T) {
+	const limit = 30 * time.Minute
+	for _, name := range synth.Profiles() {
+		cfg := synth.DefaultConfig()
+		cfg.Profile, cfg.Jobs = name, 2000
+		whole, err := synth.Generate(cfg, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.MaxTime = limit
+		jobs, err := synth.Generate(cfg, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := 0
+		for i, j := range jobs {
+			want := whole[i]
+			if want.Work > limit {
+				ended++
+				if want.Iterations > 0 {
+					if j.Iterations < 1 || j.Iterations >= want.Iterations {
+						t.Errorf("%s: job %s ends after %d iterations, of %d", name, j.ID, j.Iterations, want.Iterations)
+					}
+					want.Iterations = j.Iterations
+				}
+				want.Work, want.Estimate = limit, min(want.Estimate, limit)
+			}
+			if !reflect.DeepEqual(j, want) {
+				t.Fatalf("%s: job %+v, want %+v", name, j, want)
+			}
+		}
+		if ended == 0 {
+			t.Errorf("%s: no job runs for more than %v", name, limit)
 		}
 	}
 }

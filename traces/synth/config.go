@@ -8,6 +8,7 @@ import (
 
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/traces"
 	"clustergym/traces/dally"
 )
 
@@ -21,6 +22,9 @@ type Config struct {
 	MaxGPUs int           `yaml:"max_gpus"`
 	Procs   int           `yaml:"procs"` // processors of the machine, hpc and lublin only; 0 = 128
 	Start   time.Duration `yaml:"start"` // time of the week at which the workload begins, 0 = Monday, 0:00
+	// time limit of the cluster: jobs that would run longer are ended there (clusters of other people's jobs have one,
+	// and without one a few jobs of months decide how long all wait); 0 = no limit
+	MaxTime time.Duration `yaml:"max_time,omitempty"`
 }
 
 // DefaultConfig returns 20,000 jobs of the Philly profile, of every size, at the recorded rate.
@@ -34,21 +38,43 @@ func (c Config) Validate() error {
 	var l fault.List
 	l.Add(slices.Contains(Profiles(), c.Profile), "profile", c.Profile, nearest.OneOf(c.Profile, Profiles()))
 	l.Add(c.Jobs >= 1 && c.Jobs <= maxJobs, "jobs", c.Jobs, "1 to 20000000")
-	l.Add(c.Rate >= 1e-3 && c.Rate <= 1e6, "rate", c.Rate, "a factor from 0.001 to 1000000")
+	l.Add(c.Rate >= slowest && c.Rate <= fastest, "rate", c.Rate, "a factor from 0.001 to 1000000")
 	l.Add(c.Work >= 1e-3 && c.Work <= 1e3, "work", c.Work, "a factor from 0.001 to 1000")
 	l.Add(c.MaxGPUs >= 0, "max_gpus", c.MaxGPUs, "1 or more GPUs, 0 = no limit")
 	l.Add(!dallys[c.Profile].Multi || c.MaxGPUs != 1, "max_gpus", c.MaxGPUs,
 		"2 or more GPUs, 0 = no limit: profile "+c.Profile+" has no jobs of one GPU")
 	l.Add(c.Procs == 0 || c.Procs >= 2 && c.Procs <= 1<<20, "procs", c.Procs, "2 to 1048576 processors, 0 = 128")
+	l.Add(c.MaxTime >= 0, "max_time", c.MaxTime, "a time; 0s = no limit")
 	l.Add(c.Procs == 0 || isHPC(c.Profile), "procs", c.Procs,
 		"0: only the profiles hpc and lublin have a machine of any size")
-	if gap := c.gap(); gap > 0 {
-		least := float64(c.Jobs) * gap / maxSpan
+	if least := c.least(); least > 0 {
 		l.Add(c.Rate >= least, "rate", c.Rate,
 			fmt.Sprintf("%.2g or more for %d jobs, which else would come over more than 280 years", least*1.05, c.Jobs))
 	}
 	l.Add(c.Start >= 0 && c.Start < week, "start", c.Start, "a time of the week, 0s up to 168h")
 	return l.Err()
+}
+
+// end ends j at the time limit.
+func (c *Config) end(j *traces.Job) {
+	if c.MaxTime == 0 || j.Work <= c.MaxTime {
+		return
+	}
+	if j.Iterations > 0 {
+		j.Iterations = max(1, int64(float64(j.Iterations)*(float64(c.MaxTime)/float64(j.Work))))
+	}
+	j.Work, j.Estimate = c.MaxTime, min(j.Estimate, c.MaxTime)
+}
+
+// least returns the rate below which the jobs come over more time than there is, 0 if it is not validated.
+func (c *Config) least() float64 { return float64(c.Jobs) * c.gap() / maxSpan }
+
+const slowest, fastest = 1e-3, 1e6 // rates
+
+// Faster returns c at f times its rate, or at the nearest rate that there is.
+func (c Config) Faster(f float64) Config {
+	c.Rate = max(slowest, 1.05*c.least(), min(fastest, c.Rate*f))
+	return c
 }
 
 // gap returns the mean seconds between two jobs at rate 1 for profiles whose rate is validated, else 0.

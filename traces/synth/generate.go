@@ -52,6 +52,7 @@ func Generate(cfg Config, seed uint64) ([]traces.Job, error) {
 		if at := jobs[i].Submit; at < 0 || at > maxSpan*time.Second || i > 0 && at < jobs[i-1].Submit {
 			return nil, tooLate(cfg, i+1)
 		}
+		cfg.end(&jobs[i])
 	}
 	return jobs, nil
 }

@@ -126,6 +126,7 @@ func (g *HPC) Next(j *traces.Job) error {
 			j.User = user
 			j.Estimate = max(1, time.Duration(math.Ceil(work.Seconds()*factor/quarter.Seconds()))) * quarter
 		}
+		g.cfg.end(j)
 		g.next++
 		g.left--
 		return nil
