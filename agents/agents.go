@@ -82,6 +82,8 @@ type Pupil interface {
 	// and the batch that followed. ret is, by row, the discounted sum of rewards from the step to the end of the episode,
 	// NaN where it is not known. Rows whose next kind is First took no step. The arguments belong to the caller.
 	Watch(b *env.Batch, label, act *env.Actions, ret []float32, next *env.Batch) error
+	// Pace sets the learning rate of the updates of Study that follow, 0 = as in training.
+	Pace(lr float64)
 	// Study improves the agent by one update, or returns ErrNotReady. end says that nothing follows for now, so that what
 	// was watched is to be learnt from even if it is too little for a full update.
 	Study(ctx context.Context, end bool) (Stats, error)

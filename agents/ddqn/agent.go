@@ -49,6 +49,7 @@ type Agent struct {
 	targets   int64   // of TargetEvery steps after which the target was updated
 	updates   int64   // gradient steps
 	teaching  bool    // Learn is called by Study
+	pace      float64 // learning rate of an imitation; 0 = as in training
 	refill    bool    // resumed without the replay: wait until it is filled again
 
 	q        []float32 // [rows, actions]
@@ -135,6 +136,9 @@ func (a *Agent) epsilon() float64 {
 
 // rate returns the learning rate.
 func (a *Agent) rate() float64 {
+	if a.teaching && a.pace > 0 {
+		return a.pace
+	}
 	if a.cfg.AnnealLR {
 		return a.cfg.LR * (1 - a.progress)
 	}

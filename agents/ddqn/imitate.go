@@ -23,6 +23,9 @@ func (a *Agent) Watch(b *env.Batch, _, act *env.Actions, _ []float32, next *env.
 	return a.Observe(b, act, next)
 }
 
+// Pace implements agents.Pupil.
+func (a *Agent) Pace(lr float64) { a.pace = lr }
+
 // Study implements agents.Pupil: every update that has become due, as Learn makes them, with the large-margin loss of
 // DQfD beside the temporal-difference loss:
 //

@@ -17,6 +17,7 @@ type Config struct {
 	Steps   int64 // recorded in all; each round adds its share, in whole episodes
 	Epochs  int   // passes over the recording in each round
 	Rounds  int   // the learner plays in all but the first
+	LR      float64 // of the pupil at the beginning; it falls linearly to 0 over the phase; 0 = as in training
 	Gamma   float64
 	Rows    int // environments that a pass steps together; changes results
 	Workers int // goroutines, which change nothing but speed
@@ -287,6 +288,16 @@ func (h *workerState) play(ctx context.Context, s env.Spec, seed uint64, learner
 	return nil
 }
 
+// rate returns the learning rate after a share of the current pass. The last steps of an update at a constant rate decide
+// what a teacher's close calls look like, such as whether to wait: at a rate that falls, the updates average.
+func (p *Phase) rate(share float64) float64 {
+	passes := float64(p.state.Round*p.cfg.Epochs+p.state.Epoch) + share
+	return p.cfg.LR * max(leastRate, 1-passes/float64(p.cfg.Rounds*p.cfg.Epochs))
+}
+
+// leastRate keeps the last updates from doing nothing: a learning rate of 0 is that of training.
+const leastRate = 1e-3
+
 // learn goes through the first n plays once.
 func (p *Phase) learn(ctx context.Context, pupil agents.Pupil, n int, learned func(agents.Stats)) error {
 	all := int64(0)
@@ -313,6 +324,7 @@ func (p *Phase) learn(ctx context.Context, pupil agents.Pupil, n int, learned fu
 		done += int64(steps)
 		over := q.over()
 		if tick >= p.state.Tick { // otherwise the pupil has seen it before it was stopped
+			pupil.Pace(p.rate(float64(done) / float64(all)))
 			if err := pupil.Watch(q.cur, q.label, q.taken, q.ret, q.next); err != nil {
 				return err
 			}

@@ -65,6 +65,7 @@ type Agent struct {
 	popart  *popart // with Config.ValueNorm popart
 	study   *study  // nil until a teacher is watched
 	taught  taught
+	pace    float64 // learning rate of an imitation; 0 = as in training
 	anchor  *anchor // with Config.Anchor
 	warm    int     // updates of the critic's warm-up that are done
 	stats   agents.Stats

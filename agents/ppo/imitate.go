@@ -1,6 +1,7 @@
 package ppo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -126,6 +127,9 @@ func (a *Agent) Watch(b *env.Batch, label, _ *env.Actions, ret []float32, next *
 // unknown, in column Final of a rollout that was watched, marks a step whose return is not known.
 const unknown = 1
 
+// Pace implements agents.Pupil. A critic with parameters of its own keeps its own rate.
+func (a *Agent) Pace(lr float64) { a.pace = lr }
+
 // Study implements agents.Pupil: one pass in minibatches over a full rollout, or over what there is of one. The
 // policy's loss is the cross entropy −log π(teacher's action), the critic's half the squared error to the return of
 // what was played, where it is known; entropy is not rewarded, and schedules have not begun.
@@ -172,7 +176,7 @@ func (a *Agent) Study(ctx context.Context, end bool) (agents.Stats, error) {
 			return nil, fmt.Errorf("ppo: the gradient of %s at step %d of the optimiser, while it imitates", grad.NotFinite(),
 				a.updates)
 		}
-		a.opt.StepScaled(grad, a.cfg.LR, scale)
+		a.opt.StepScaled(grad, cmp.Or(a.pace, a.cfg.LR), scale)
 		a.updates++
 		if c := a.critic; c != nil {
 			c.taught = true

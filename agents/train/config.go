@@ -30,6 +30,9 @@ type Config struct {
 	// ImitateRounds is the number of rounds; 0 = 1. In all but the first the agent plays and the policy says what it would
 	// have done.
 	ImitateRounds int `yaml:"imitate_rounds,omitempty"`
+	// ImitateLR is the agent's learning rate at the beginning of the imitation, from where it falls linearly to 0; 0 = as
+	// in training, and constant.
+	ImitateLR float64 `yaml:"imitate_lr,omitempty"`
 	// ImitateFrom is another run whose recording of the policy's play is used; what it lacks is recorded.
 	ImitateFrom string `yaml:"imitate_from,omitempty"`
 }
@@ -66,6 +69,8 @@ func (c *Config) Validate() error {
 		l.Add(v.value >= 0 && v.value <= v.most, v.key, v.value, fmt.Sprintf("1 to %d, or 0 = %s", v.most, v.usual))
 		l.Add(v.value == 0 || c.Imitate != "", v.key, v.value, "nothing without imitate, the policy to imitate")
 	}
+	l.Add(c.ImitateLR >= 0 && c.ImitateLR <= 1, "imitate_lr", c.ImitateLR, "a rate up to 1, or 0 = as in training")
+	l.Add(c.ImitateLR == 0 || c.Imitate != "", "imitate_lr", c.ImitateLR, "nothing without imitate, the policy to imitate")
 	l.Add(c.ImitateFrom == "" || c.Imitate != "", "imitate_from", c.ImitateFrom,
 		"nothing without imitate, the policy to imitate")
 	return l.Err()

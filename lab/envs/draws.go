@@ -17,25 +17,34 @@ import (
 )
 
 // Generated returns whether the jobs come from a generator, so that there are as many independent draws as one wishes.
-func (w *Workload) Generated() bool { return w.Taken != nil && w.paced.File == "" }
+func (w *Workload) Generated() bool { return w.Taken != nil && w.trace.File == "" }
 
-// Draw generates n jobs as the workload's generator does with another seed, and returns those that the environment
-// takes.
+// Draw generates n jobs as the workload's generator does with another seed, at the rate that offers the cluster the load
+// of the settings, and returns those that the environment takes.
 func (w *Workload) Draw(ctx context.Context, seed uint64, n int) ([]traces.Job, error) {
-	return draw(ctx, w.paced, w.cut, w.Source.Cluster, seed, n)
+	return draw(ctx, w.pace().trace, w.cut, w.Source.Cluster, seed, n)
 }
 
-// pace returns t with the rate at which its generator offers the cluster the load of cut. Jobs that are made for a
+// paced is a workload at the rate at which its generator offers the cluster a load.
+type paced struct {
+	trace workload.TraceConfig
+	load  float64 // offered
+}
+
+// paceOf returns t with the rate at which its generator offers the cluster the load of cut. Jobs that are made for a
 // machine of another size and then stretched would have days of weeks, and users whose sessions last for months; at
 // another rate, hours and days keep their length.
-func (w *Workload) pace(t workload.TraceConfig, cut sched.Taken) workload.TraceConfig {
-	if t.File != "" || cut.Load == 0 {
-		return t
+func (w *Workload) paceOf(t workload.TraceConfig, cut sched.Taken) (p paced) {
+	p.trace = t
+	if t.File != "" {
+		return p
 	}
-	if offered := loads.of(t, cut, w.Source.Cluster, 0); offered > 0 {
-		t.Synth = t.Synth.Faster(cut.Load / offered)
+	p.load = loads.of(t, cut, w.Source.Cluster)
+	if cut.Load > 0 && p.load > 0 {
+		p.trace.Synth = t.Synth.Faster(cut.Load / p.load)
+		p.load *= p.trace.Synth.Rate / t.Synth.Rate
 	}
-	return t
+	return p
 }
 
 func draw(ctx context.Context, t workload.TraceConfig, cut sched.Taken, spec cluster.Spec, seed uint64,
@@ -72,7 +81,10 @@ func (w *Workload) offered() float64 {
 	if !w.Generated() {
 		return w.Taken.Offered
 	}
-	return loads.of(w.paced, w.cut, w.Source.Cluster, w.Taken.Offered)
+	if load := w.pace().load; load > 0 {
+		return load
+	}
+	return w.Taken.Offered
 }
 
 // loads are the loads of the generators that were asked for last.
@@ -86,8 +98,8 @@ type loadCache struct {
 // mostLoads bounds the cache: clients of a server may name any generator.
 const mostLoads = 256
 
-// of returns the load of a generator, own if it cannot be found.
-func (c *loadCache) of(t workload.TraceConfig, cut sched.Taken, spec cluster.Spec, own float64) float64 {
+// of returns the load of a generator, 0 if it has none.
+func (c *loadCache) of(t workload.TraceConfig, cut sched.Taken, spec cluster.Spec) float64 {
 	t.Seed, t.Synth.Jobs, t.Jobs, t.Skip = 0, loadJobs, 0, 0
 	text, err := configs.Encode(struct {
 		Trace   workload.TraceConfig
@@ -95,7 +107,7 @@ func (c *loadCache) of(t workload.TraceConfig, cut sched.Taken, spec cluster.Spe
 		Most    int
 	}{t, spec, cut.MaxGPUs})
 	if err != nil {
-		return own
+		return 0
 	}
 	key := string(text)
 	c.mu.Lock()
@@ -105,7 +117,7 @@ func (c *loadCache) of(t workload.TraceConfig, cut sched.Taken, spec cluster.Spe
 		return load
 	}
 	if load, err = generatorLoad(t, cut, spec); err != nil {
-		return own
+		return 0
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -102,8 +102,8 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	if err := w.loadModel(ctx, cut, nil); err != nil {
 		return nil, nil, nil, d.WithFlags(err)
 	}
-	if w.paced = w.pace(t, cut); cut.Mode == sched.Ongoing && w.paced.Synth != t.Synth {
-		if jobs, info, err = workload.LoadTraceContext(ctx, w.paced); err != nil {
+	if w.setPace(t, cut); cut.Mode == sched.Ongoing && t.File == "" {
+		if jobs, info, err = workload.LoadTraceContext(ctx, w.pace().trace); err != nil {
 			return nil, nil, nil, err
 		}
 	}

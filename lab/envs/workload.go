@@ -44,7 +44,8 @@ type Workload struct {
 	Jobs  [sha256.Size]byte // hash of the jobs' contents, and of Model's
 	Model *predictors.Model // of estimates gbdt:FILE, else nil
 
-	paced workload.TraceConfig // of draws of the generator, and of a file's jobs
+	trace workload.TraceConfig // as asked for
+	pace  func() paced         // of a generator, which takes a moment to find
 	cut   sched.Taken
 	sha   string // of recorded graphs or workers, "" if they are generated
 	bytes int64
@@ -108,15 +109,20 @@ func (w *Workload) loadJobs(ctx context.Context, cut sched.Taken, t, shown workl
 	if err := w.loadModel(ctx, cut, model); err != nil { // before the jobs, which may take longer
 		return err
 	}
-	w.paced = w.pace(t, cut)
+	w.setPace(t, cut)
 	if cut.Mode == sched.Ongoing {
-		t = w.paced
+		t = w.pace().trace
 	}
 	jobs, info, err := workload.LoadTraceContext(ctx, t)
 	if err != nil {
 		return err
 	}
 	return w.cutJobs(cut, jobs, shownAs(info, &shown))
+}
+
+// setPace says which jobs are drawn.
+func (w *Workload) setPace(t workload.TraceConfig, cut sched.Taken) {
+	w.trace, w.pace = t, sync.OnceValue(func() paced { return w.paceOf(t, cut) })
 }
 
 // cutJobs leaves out the jobs that are not taken and cuts the rest into windows. The model has been loaded.
