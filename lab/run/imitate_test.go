@@ -41,6 +41,7 @@ func TestImitationIsTheSameForWorkersAndAfterInterruptions(t *testing.T) {
 		cfg := imitating(agent)
 		cfg.Seed = seed
 		cfg.PPO.CriticWarmup, cfg.PPO.Anchor, cfg.PPO.AnchorDecay = 1, 0.3, 0.5
+		cfg.Train.ImitateLR = 2e-3
 		straight := t.TempDir()
 		all := 0
 		trainTo(t, cfg, straight, TrainOptions{Tick: func(train.Progress) { all++ }})
