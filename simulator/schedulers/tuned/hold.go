@@ -87,14 +87,15 @@ func DefaultHold(e sim.Estimates) Hold {
 }
 
 // SteadyHold returns the weights that hold has in environments of version 2, clusters in operation, if none are given.
-// With forecasts, gymctl tune has found them on draws of the quick start's workload: on 400 other draws of 2,000 jobs
-// they are ahead of DefaultHold by 9.4 % [4.6, 13.9] (docs/guides/tune.md). With other estimates they are DefaultHold.
+// With forecasts, gymctl tune has found them on draws of the quick start's workload: on 256 other draws of 2,000 jobs
+// they are ahead of the weights that were found on jobs stretched to a load of 0.7 by 4.5 % [1.6, 7.2]
+// (docs/guides/tune.md). With other estimates they are DefaultHold.
 func SteadyHold(e sim.Estimates) Hold {
 	if e.Causal() {
 		return Hold{
-			Width: 0.81, Spread: -0.02,
-			Base: -2.53, Time: 0.12, Wide: 0.67, Unsure: -0.12, Full: 1.87, Blocked: 1.15, Both: 0.33, Age: -0.65, Queue: -0.82,
-			Delay: -0.17, Later: 0.04,
+			Width: 1.29, Spread: -0.01,
+			Base: -2.93, Time: 0.05, Wide: 0.71, Unsure: -0.08, Full: 2.18, Blocked: 1.28, Both: 0.16, Age: -0.54, Queue: -0.78,
+			Delay: -0.18, Later: 0.14,
 		}
 	}
 	return DefaultHold(e)
