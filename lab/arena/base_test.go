@@ -30,7 +30,7 @@ func TestANewNetworkOverTheEstimateIsSJF(t *testing.T) {
 			cfg.PPO.Minibatches, cfg.DDQN.Buffer, cfg.DDQN.Batch = 1, 16, 16
 			cfg.Edit()
 			own := cfg.Env.JobSelect()
-			own.Window, own.Warm, own.Visible, own.Load = 64, 64, 6, 2
+			own.Window, own.Warm, own.Visible, own.Load = 256, 64, 6, .9
 			for _, net := range []*model.Config{&cfg.PPO.Network, &cfg.DDQN.Network} {
 				net.Hidden = []int{16}
 				net.Base = model.Base{Field: "jobs", Column: column, Scale: -8, Wait: -9}

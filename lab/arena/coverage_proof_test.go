@@ -73,7 +73,7 @@ func TestIntervalsHoldTheLongRun(t *testing.T) {
 	of := []sampled{{"poisson-hyper", .7, 500, "exact"}}
 	if full() {
 		of = []sampled{{"poisson-hyper", .9, 2000, "exact"}, {"dally-multi", .9, 2000, "history"}, {"hpc", .7, 2000,
-			"history"}, {"philly-users", .7, 2000, "history"}}
+			"history"}, {"philly-users", .6, 2000, "history"}}
 	}
 	for _, s := range of {
 		t.Run(s.profile, func(t *testing.T) { covers(t, s, times, long, seed) })

@@ -19,7 +19,7 @@ var machines = map[string]struct {
 	most    int
 	heavy   bool // runs of jobs so long that streams of some thousand jobs at load 0.9 are not in a steady state
 }{
-	"philly": {"4x8", 8, true}, "philly-users": {"4x8", 8, true}, "helios": {"4x8", 8, true},
+	"philly": {"4x8", 8, true}, "philly-users": {"8x8", 8, true}, "helios": {"4x8", 8, true},
 	"dally": {"8x8", 16, false}, "dally-multi": {"8x8", 16, false}, "proximity": {"4x8", 8, false},
 	"hpc": {"pool:128", 128, true}, "lublin": {"pool:128", 128, true},
 	"poisson": {"pool:8", 1, false}, "poisson-constant": {"pool:8", 1, false}, "poisson-hyper": {"pool:8", 1, false},
@@ -38,11 +38,12 @@ func loaded(t *testing.T, settings string, load float64) (*report.StreamReport, 
 func TestWaitsRiseWithTheLoad(t *testing.T) {
 	unraced(t)
 	const seed = 1
-	jobs, calm := either(1000, 20_000), .5 // the load above which queues of heavy profiles have not settled
+	draws, jobs := either(32, 16), either(1000, 20_000)
+	calm := .5 // the load above which queues of heavy profiles have not settled
 	if full() {
 		calm = .8
 	}
-	t.Logf("seed %d, 16 draws of %d jobs after as many", seed, jobs)
+	t.Logf("seed %d, %d draws of %d jobs after as many", seed, draws, jobs)
 	for _, profile := range synth.Profiles() {
 		m, ok := machines[profile]
 		if !ok && profile != "dally-batch" { // whose jobs all arrive at once
@@ -54,7 +55,8 @@ func TestWaitsRiseWithTheLoad(t *testing.T) {
 		var before []float64
 		for _, load := range []float64{.3, .6, .9} {
 			r, x := loaded(t, fmt.Sprintf("cluster=%s trace.synth.profile=%s trace.synth.jobs=20000 env.max_gpus=%d "+
-				"eval.seed=%d eval.streams.jobs=%d eval.streams.warm=%d", m.cluster, profile, m.most, seed, jobs, jobs), load)
+				"eval.seed=%d eval.streams.draws=%d eval.streams.jobs=%d eval.streams.warm=%d", m.cluster, profile, m.most, seed,
+				draws, jobs, jobs), load)
 			waits := make([]float64, len(x.Wait.Per))
 			for i, v := range x.Wait.Per {
 				waits[i] = float64(v)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"clustergym/env/sched"
+	"clustergym/lab/config"
 	"clustergym/simulator/schedulers/attained"
 	"clustergym/traces/synth"
 )
@@ -204,6 +205,21 @@ func lawsOf(profile string, gpus int) []law {
 	}
 }
 
+// ownLoad returns the load for which the generator of cfg is taken at its own rate.
+func ownLoad(t *testing.T, cfg *config.Config) float64 {
+	t.Helper()
+	own := *cfg
+	if err := own.Set("env.load=0"); err != nil {
+		t.Fatal(err)
+	}
+	own.Edit()
+	w, err := NewScenario(&own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Source.Windows.(sched.Offering).Offered()
+}
+
 // Mean waits of evaluations are those of queueing theory, each within its 99 % interval over draws.
 func TestWaitsAreThoseOfQueueingTheory(t *testing.T) {
 	unraced(t)
@@ -231,8 +247,9 @@ func TestWaitsAreThoseOfQueueingTheory(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := distributions[c.profile]
-			// The generator is stretched by the load that 16 draws of 16,384 jobs have, so that the true load differs a little.
-			factor := w.Source.Windows.(sched.Offering).Offered() * float64(c.gpus)
+			// The generator's rate follows from the load that 16 draws of 16,384 jobs have at its own rate, at which the true load
+			// is 1 job an hour. So the load that is played differs a little from the one that was asked for.
+			factor := ownLoad(t, cfg) * float64(c.gpus)
 			rho := load / factor
 			if noise := math.Sqrt(d.second()/(16*16384)) * 3.3; math.Abs(factor-1) > noise {
 				t.Errorf("%s: the generator's load is taken for %.4f of the true one, want 1 ± %.4f", c.profile, factor, noise)
