@@ -36,7 +36,7 @@ func (p *SchedulePage) Write(w io.Writer, r *Report) error {
 		{"workload", r.Info.String()},
 		{"cluster", first.Cluster.String()},
 		{"placement", first.Placement},
-		{report.EstimatesKey, first.Estimates.Label()},
+		{report.EstimatesKey, r.estimates()},
 	}
 	header, rows := r.table()
 	page.Tables = []htmlpage.Table{{Title: "Metrics", Header: header, Rows: rows}}

@@ -20,6 +20,7 @@ type Report struct {
 	Info  workload.Info // of the workload
 	Notes []string      // sentences for people on what was left out and what did not finish
 
+	chosen       string   // why Run chose the estimates, "" = the configuration names them
 	refused      []string // jobs that a peer's machine refused
 	refusedShare float64  // their share of the GPU time
 }

@@ -15,7 +15,7 @@ func TestTableSaysWhatPoliciesKnow(t *testing.T) {
 	raced.Alone(t)
 	for estimates, want := range map[string][3]string{
 		"history": {"history (causal)", "exact (exact)", "gittins-2d+skip (exact)"},
-		"exact":   {"exact", "exact", "gittins-2d+skip"},
+		"exact":   {"exact, an oracle: no cluster knows run times", "exact", "gittins-2d+skip"},
 	} {
 		cfg := DefaultConfig()
 		cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 12, 4, "pool:8"

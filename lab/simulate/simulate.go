@@ -122,7 +122,7 @@ type simulation struct {
 func (r *simulation) load(ctx context.Context) error {
 	cfg := r.cfg
 	if cfg.streams() {
-		return nil
+		return r.choose(ctx, nil)
 	}
 	all, info, err := workload.LoadTraceContext(ctx, cfg.Trace)
 	if err != nil {
@@ -132,6 +132,9 @@ func (r *simulation) load(ctx context.Context) error {
 		return err
 	}
 	r.report.Info, r.read = info, len(all)
+	if err := r.choose(ctx, all); err != nil {
+		return err
+	}
 	r.jobs, r.never = fitting(r.cluster, all, r.hooks.Jobs != nil, r.takes())
 	if r.model != nil {
 		n, _ := r.model.Known(r.jobs)
