@@ -32,7 +32,7 @@ func (r *simulation) choose(ctx context.Context, all []traces.Job) error {
 	if !cfg.asks() && len(r.hooks.Models) == 0 {
 		return nil // a streamed file is not read for nothing
 	}
-	requested := len(all) > 0 && !slices.ContainsFunc(all, func(j traces.Job) bool { return !asked(&j) })
+	requested := len(all) > 0 && !slices.ContainsFunc(all, func(j traces.Job) bool { return !cfg.asked(&j) })
 	if all == nil {
 		var err error
 		if requested, err = requests(ctx, cfg); err != nil {
@@ -54,9 +54,11 @@ func (c *Config) asks() bool {
 	})
 }
 
-// asked reports whether j comes with a time that its user has requested. Logs without requests get the run time instead,
-// which no cluster has.
-func asked(j *traces.Job) bool { return j.Estimate > 0 && !j.Assumed }
+// asked reports whether j comes with a time that its user has requested, or has the limit that stands for it. Logs without
+// requests get the run time instead, which no cluster has.
+func (c *Config) asked(j *traces.Job) bool {
+	return j.Estimate > 0 && (!j.Assumed || c.Trace.Limit > 0)
+}
 
 // requests reports whether every job of a streamed trace comes with a requested time.
 func requests(ctx context.Context, cfg *Config) (bool, error) {
@@ -72,13 +74,22 @@ func requests(ctx context.Context, cfg *Config) (bool, error) {
 			return n > 0, nil
 		case err != nil:
 			return false, err
-		case !asked(&j):
+		case !cfg.asked(&j):
 			return false, nil
 		}
 		if n%4096 == 0 && ctx.Err() != nil {
 			return false, ctx.Err()
 		}
 	}
+}
+
+// stops says what a stop of a running job costs, for the head of the table; "" if no job was stopped, or it costs.
+func (r *Report) stops() string {
+	stopped := slices.ContainsFunc(r.Runs, func(x Result) bool { return x.Metrics.Preemptions > 0 })
+	if !stopped || !r.freeStops {
+		return ""
+	}
+	return "free: a job that is stopped continues where it was (simulator.restart, simulator.checkpoint)"
 }
 
 // estimates describes the estimates of the runs for the head of the table: what they are, and why.

@@ -3,6 +3,7 @@ package simulate
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"clustergym/simulator/sim"
 )
@@ -47,6 +48,14 @@ func TestEstimatesAreWhatAClusterHas(t *testing.T) {
 				t.Error("Run has changed the caller's configuration")
 			}
 		}
+	}
+	// A limit stands for requests that are missing. A stop that costs is not called free.
+	cfg := DefaultConfig()
+	cfg.Trace.File, cfg.Trace.Limit, cfg.Cluster = file(t, "limit.csv", small), time.Hour, "pool:2"
+	cfg.Policies, cfg.Simulator.Restart = []string{"srtf"}, time.Second
+	r, err := Run(t.Context(), cfg, Hooks{})
+	if err != nil || r.Runs[0].Estimates.Mode != sim.EstimateTrace || r.stops() != "" {
+		t.Errorf("with a limit: %+v, stops %q, %v", r.Runs, r.stops(), err)
 	}
 	if got := DefaultConfig().Policy.Estimates; got != (sim.Estimates{}) {
 		t.Errorf("the default estimates are %v", got)

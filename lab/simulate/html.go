@@ -38,6 +38,9 @@ func (p *SchedulePage) Write(w io.Writer, r *Report) error {
 		{"placement", first.Placement},
 		{report.EstimatesKey, r.estimates()},
 	}
+	if s := r.stops(); s != "" {
+		page.Facts = append(page.Facts, [2]string{"stops", s})
+	}
 	header, rows := r.table()
 	page.Tables = []htmlpage.Table{{Title: "Metrics", Header: header, Rows: rows}}
 	page.Notes = slices.Concat(r.Notes, report.Sentences(first.Estimates, r.knowledge()))

@@ -68,7 +68,8 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 			return nil, err
 		}
 	}
-	r := &simulation{report: &Report{}, cfg: &cfg, hooks: hooks, spec: spec, cluster: c, sim: sc}
+	free := sc.Restart == 0 && sc.Checkpoint == 0 && sc.Overhead == sim.Overhead{}
+	r := &simulation{report: &Report{freeStops: free}, cfg: &cfg, hooks: hooks, spec: spec, cluster: c, sim: sc}
 	if r.service, err = workload.ReadService(cfg.Service); err != nil {
 		return nil, err
 	}
