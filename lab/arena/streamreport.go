@@ -21,7 +21,13 @@ func (r *runner) compareStreams(ctx context.Context, opt *EvalOptions) (*report.
 	if err != nil {
 		return nil, err
 	}
-	return r.streamReport(played), nil
+	out := r.streamReport(played)
+	if r.streams.blocks != nil {
+		if out.Recorded, err = r.scenario.recorded(ctx, r, r.streams.own); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // streamReport computes statistics of the results. The reference, the first agent or else the first policy, is compared

@@ -149,9 +149,13 @@ func verdictText(v statistic.Verdict) string {
 	return string(v)
 }
 
-// above is what stands above the table: what is known, the load, and what is assumed.
+// above is what stands above the table: what is known, the load, what is assumed, and what was recorded.
 func (r *StreamReport) above() string {
-	return EstimatesHeader(r.Estimates) + r.load() + Wrapped(r.Assumed())
+	text := EstimatesHeader(r.Estimates) + r.load() + Wrapped(r.Assumed())
+	if r.Recorded != nil {
+		text += Wrapped(r.Recorded.String())
+	}
+	return text
 }
 
 // load is the line of the load.
