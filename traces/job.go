@@ -41,6 +41,10 @@ type Job struct {
 	// that sets Work of such a job must set Deadline too.
 	SLO    float64
 	Status Status
+	// Started says that the trace has a start of the job, and Waited how long after Submit that was. They are what happened
+	// on the recorded cluster: no simulation may depend on them.
+	Started bool
+	Waited  time.Duration
 	// Assumed says that Estimate is no requested time: the reader has set it to Work, for orders and back-filling that
 	// need one. Predictors of run times must not look at it.
 	Assumed bool
@@ -64,6 +68,13 @@ func (j *Job) CheckTimes() error {
 		}
 	}
 	return nil
+}
+
+// Start records when the job started, in the time of its Submit. A start before the submit is none.
+func (j *Job) Start(at time.Duration) {
+	if at >= j.Submit {
+		j.Started, j.Waited = true, at-j.Submit
+	}
 }
 
 // Milli returns the job's demand in thousandths of a GPU.

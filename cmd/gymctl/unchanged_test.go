@@ -124,13 +124,13 @@ func TestPoliciesKeepTheirResults(t *testing.T) {
 			}
 		}
 		for _, c := range []struct{ name, args string }{
-			{"exact", "--policy exact --jobs 8"},
+			{"exact", "--estimates exact --policy exact --jobs 8"},
 			{"rollout", "--policy rollout:sjf+skip --budget 8 --estimates history --jobs 40"},
 			{"rollout-time-limits", "--policy rollout:fifo+easy --budget 8 --estimates trace --jobs 40"},
-			{"failures", "--policy las,srtf,sjf+skip --mtbf 24h --mttr 1h --restart 40s --checkpoint 10m"},
-			{"horizon", "--policy fifo+skip --horizon 10h --warmup 10 --tail 10"},
-			{"contention", "--policy sjf+skip --mix topdrl-cnn --comm contention --placement first-fit"},
-			{"interference", "--policy sjf+skip --mix topdrl-cnn --interference seeded:3 --interference-scope node"},
+			{"failures", "--estimates exact --policy las,srtf,sjf+skip --mtbf 24h --mttr 1h --restart 40s --checkpoint 10m"},
+			{"horizon", "--estimates exact --policy fifo+skip --horizon 10h --warmup 10 --tail 10"},
+			{"contention", "--estimates exact --policy sjf+skip --mix topdrl-cnn --comm contention --placement first-fit"},
+			{"interference", "--estimates exact --policy sjf+skip --mix topdrl-cnn --interference seeded:3 --interference-scope node"},
 			{"stream", "--policy sjf+skip,fifo+easy --stream on --estimates history"},
 		} {
 			lines = append(lines, done(t, c.name, append(base, strings.Fields(c.args)...)...))
@@ -139,7 +139,7 @@ func TestPoliciesKeepTheirResults(t *testing.T) {
 			for _, p := range values(t, "sim", "--placement", "") {
 				lines = append(lines,
 					done(t, "placement "+p+" "+comm,
-						append(base, "--policy", "las", "--mix", "topdrl-cnn", "--placement", p, "--comm", comm)...))
+						append(base, "--estimates", "exact", "--policy", "las", "--mix", "topdrl-cnn", "--placement", p, "--comm", comm)...))
 			}
 		}
 		for _, peer := range []string{"dally-waiting-only", "dally-published"} {
@@ -155,8 +155,8 @@ func TestPoliciesKeepTheirResults(t *testing.T) {
 					"ssf-lwf1-srsf-1-true,ssf-lwf1-srsf-0-false", "--json"))
 		}
 		for _, p := range []string{"fifo+easy", "las", "srtf+skip"} {
-			clitest.Must(t, "sim", "jobs.csv", "--cluster", "2x4", "--policy", p, "--events", "events.jsonl", "--jobs-out",
-				"out.csv", "--json")
+			clitest.Must(t, "sim", "jobs.csv", "--cluster", "2x4", "--estimates", "exact", "--policy", p, "--events",
+				"events.jsonl", "--jobs-out", "out.csv", "--json")
 			lines = append(lines, "events "+p+" "+clitest.Digest(clitest.Read(t, "events.jsonl")),
 				"jobs-out "+p+" "+clitest.Digest(clitest.Read(t, "out.csv")))
 		}

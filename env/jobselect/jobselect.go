@@ -110,10 +110,11 @@ type Images bool
 // of scenarios are made of them.
 func (i Images) IsZero() bool { return bool(i) }
 
-// OngoingConfig returns the default settings of version 2.
+// OngoingConfig returns the default settings of version 2. Waiting is the part of a job's completion time that the
+// schedule decides; comparisons count completion times.
 func OngoingConfig() Config {
 	c := DefaultConfig()
-	c.Config = sched.OngoingConfig(ID)
+	c.Config, c.Reward = sched.OngoingConfig(ID), "wait"
 	return c
 }
 

@@ -41,10 +41,11 @@ type Config struct {
 	WaitCost  float64       `yaml:"wait_cost"` // c of reward throughput
 }
 
-// OngoingConfig returns the default settings of version 2.
+// OngoingConfig returns the default settings of version 2. Waiting is the part of a job's completion time that the
+// schedule decides; comparisons count completion times.
 func OngoingConfig() Config {
 	c := DefaultConfig()
-	c.Config = sched.OngoingConfig(ID)
+	c.Config, c.Reward = sched.OngoingConfig(ID), "wait"
 	return c
 }
 

@@ -68,7 +68,7 @@ func (r *runner) compare(ctx context.Context, opt *EvalOptions) (*report.Report,
 // report computes statistics of the results. Agents are compared with every other policy.
 func (r *runner) report(played [][][]result) (*report.Report, error) {
 	est := r.scenario.About.Cut(r.scenario.Settings).Estimates
-	out := &report.Report{Estimates: est, Rung: report.RungOf(est)}
+	out := &report.Report{Estimates: est, Rung: report.RungOf(est), Stops: r.stops()}
 	if r.scenario.About.ID != jobselect.V1 {
 		out.Env, out.Metric = r.scenario.About.ID, r.scenario.About.Metric.Key
 	}

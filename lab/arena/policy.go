@@ -33,7 +33,6 @@ type policy struct {
 	nothing bool
 	knows   bool // it knows the whole window beforehand, or what no agent sees
 	timed   bool // its choices depend on the clock
-	stops   bool // it stops running jobs
 	// player makes a player for one environment; every worker has its own. It is nil for external policies.
 	player func(e env.Env) (player, error)
 }
@@ -182,7 +181,7 @@ func (w *Scenario) baseline(cfg *config.Config, r config.Rival) policy {
 	case r.Rollout != nil:
 		p.player = w.looking(r)
 	default:
-		p.draws, p.nothing, p.stops = r.Sched.Order == "random", !r.Sched.Estimating(), schedulers.Preemptive(r.Sched.Order)
+		p.draws, p.nothing = r.Sched.Order == "random", !r.Sched.Estimating()
 		p.player = scheduling(r)
 	}
 	return p

@@ -212,3 +212,55 @@ func compareWaits(t *testing.T, account string, jobs []*accounted, counted []str
 		}
 	}
 }
+
+// An evaluation on the accounting of a cluster says what was recorded and finds the model of the cluster's scheduler, at
+// the load of the recording also where its policies play at another. Without starts it says nothing.
+func TestEvaluationsSayWhatWasRecorded(t *testing.T) {
+	unraced(t)
+	dir := t.TempDir()
+	file, plain := filepath.Join(dir, "accounting.csv"), filepath.Join(dir, "plain.csv")
+	jobs := accounting(t, file, 3000, 1, 1, "")
+	var b strings.Builder
+	b.WriteString("submit_time,duration,num_gpu\n")
+	for _, j := range jobs {
+		fmt.Fprintf(&b, "%d,%d,%d\n", j.submit, j.work, j.gpus)
+	}
+	if err := os.WriteFile(plain, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ file, load string }{{file, "0"}, {file, "0.3"}, {plain, "0"}} {
+		cfg := proving(t, "fifo+skip,sjf+skip", "trace.file="+c.file+" cluster=pool:128 env.max_gpus=128 env.load="+c.load)
+		w, err := NewScenario(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := w.evaluateStreams(t.Context(), cfg, &EvalOptions{Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.file == plain {
+			if r.Recorded != nil {
+				t.Errorf("without starts: %+v", r.Recorded)
+			}
+			continue
+		}
+		counted := jobs[2400:][:r.Streams.Counted]
+		want := 0.0
+		for _, j := range counted {
+			want += float64(j.start-j.submit) / float64(len(counted))
+		}
+		got := r.Recorded
+		if got == nil || got.Jobs != len(counted) || math.Abs(float64(got.Wait)-want) > 1e-6*want ||
+			got.Model != "fifo+strict+easy" || len(got.Models) != 4 {
+			t.Fatalf("load %s: recorded %+v, want a wait of %.0f s", c.load, got, want)
+		}
+		if m := got.Models[1]; math.Abs(float64(m.Wait)-want) > .02*want || math.Abs(float64(m.Use-got.Use)) > .02 {
+			t.Errorf("load %s: %s waits %.0f s with use %.3f; recorded %.0f s, %.3f", c.load, m.Name, m.Wait, m.Use, want, got.Use)
+		}
+		above := r.Sheets()[0].Above
+		if !strings.Contains(strings.ReplaceAll(above, "\n", " "), "the same jobs under fifo+strict+easy, the closest of 4 models") ||
+			strings.Contains(above, "is not the recorded cluster") {
+			t.Errorf("load %s: above the table stands\n%s", c.load, above)
+		}
+	}
+}

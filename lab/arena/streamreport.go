@@ -21,7 +21,13 @@ func (r *runner) compareStreams(ctx context.Context, opt *EvalOptions) (*report.
 	if err != nil {
 		return nil, err
 	}
-	return r.streamReport(played), nil
+	out := r.streamReport(played)
+	if r.streams.blocks != nil {
+		if out.Recorded, err = r.scenario.recorded(ctx, r, r.streams.own); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // streamReport computes statistics of the results. The reference, the first agent or else the first policy, is compared
@@ -232,11 +238,21 @@ func (r *runner) assumptions() report.Assumptions {
 	if a.Placement == "" {
 		a.Placement = "the environment's"
 	}
-	stops := slices.ContainsFunc(r.policies, func(p policy) bool { return p.stops })
-	if price := w.About.Price(w.Settings); price != "" {
-		a.Stops = price
-	} else if stops {
-		a.Stops = "stops are free"
+	if stops := r.stops(); stops != "" {
+		a.Stops = stops
 	}
 	return a
+}
+
+// stops says what a stop of a running job costs, "" if no policy stops jobs.
+func (r *runner) stops() string {
+	if price := r.scenario.About.Price(r.scenario.Settings); price != "" {
+		return price
+	}
+	if slices.ContainsFunc(r.policies, func(p policy) bool {
+		return report.StopsJobs(r.scenario.About.ID, p.kind, p.name)
+	}) {
+		return report.FreeStops
+	}
+	return ""
 }

@@ -57,6 +57,7 @@ func (s *streamed) Offered() float64 { return s.offered }
 type streams struct {
 	*stream.Streams
 	source *envs.Source
+	own    *streamed        // the windows of source
 	settle *report.Settling // nil for a recorded stream
 	blocks *report.Blocks   // nil for draws
 }
@@ -152,7 +153,7 @@ func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.
 	of.of = s.Streams
 	src := *w.Source
 	src.Windows = of
-	s.source = &src
+	s.source, s.own = &src, of
 	return s, nil
 }
 
@@ -160,7 +161,7 @@ func (w *Scenario) streams(ctx context.Context, cfg *config.Config, part traces.
 // those of rules that know run times and settles no earlier, and truncates the waits, averaged over pilots, by MSER-5.
 func (w *Scenario) settle(ctx context.Context, c stream.Config, seed uint64, of *streamed) (*report.Settling, error) {
 	pilot, n := stream.Pilots(c, w.Draw, w.Kept(), seed)
-	play, err := w.piloted(of, pilot)
+	play, err := w.piloted(of, pilot, w.unaware("fifo+skip"), w.judged())
 	if err != nil {
 		return nil, err
 	}
@@ -182,21 +183,16 @@ func (w *Scenario) settle(ctx context.Context, c stream.Config, seed uint64, of 
 	return out, nil
 }
 
-// piloted returns what plays a stream by FIFO skip and measures it, in bins of time.
-func (w *Scenario) piloted(of *streamed, streams *stream.Streams) (
+// piloted returns what plays a stream by a scheduler and measures it, in bins of time.
+func (w *Scenario) piloted(of *streamed, streams *stream.Streams, h schedulers.Config, settings envs.Settings) (
 	func(ctx context.Context, ep env.Episode, bins int) (*stream.Measure, *sched.Window, error), error) {
 	own := *of
 	own.of, own.part = streams, traces.Test
 	src := *w.Source
 	src.Windows = &own
-	e, err := w.open(w.About.Streamed(w.judged()), &src, traces.Test)
+	e, err := w.open(w.About.Streamed(settings), &src, traces.Test)
 	if err != nil {
 		return nil, err
-	}
-	h := schedulers.DefaultConfig()
-	h.Admission = "skip"
-	if place := w.About.Placement(w.Settings); place != "" {
-		h.Placement = place
 	}
 	rule, err := schedulers.New(h)
 	if err != nil {
@@ -208,7 +204,7 @@ func (w *Scenario) piloted(of *streamed, streams *stream.Streams) (
 		seen.bins = bins
 		seen.Reset()
 		if err := a.Simulate(ctx, ep, rule, seen); err != nil {
-			return nil, nil, fmt.Errorf("fifo+skip on pilot stream %d: %w", ep.Window, err)
+			return nil, nil, fmt.Errorf("%s on pilot stream %d: %w", rule.Name(), ep.Window, err)
 		}
 		return seen.Measure, a.(interface{ Window() *sched.Window }).Window(), nil
 	}, nil
@@ -225,7 +221,7 @@ const (
 // block finds how long the blocks of a recorded stream must be: several times what its queue remembers under FIFO skip,
 // which remembers longer than rules with shorter queues.
 func (w *Scenario) block(ctx context.Context, of *streamed, s *stream.Streams) (*report.Blocks, error) {
-	play, err := w.piloted(of, s)
+	play, err := w.piloted(of, s, w.unaware("fifo+skip"), w.judged())
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,8 @@ import (
 
 // scheduling are the environments over jobs on a simulated cluster.
 var scheduling = []*Descriptor{
-	jobSelect(jobselect.ID, "quickstart", jobselect.OngoingConfig, usersTrace),
-	jobSelect(jobselect.V1, "quickstart-v1", jobselect.DefaultConfig, workload.DefaultTraceConfig),
+	jobSelect(jobselect.ID, "quickstart", "8x8", jobselect.OngoingConfig, usersTrace(2, 180_000)),
+	jobSelect(jobselect.V1, "quickstart-v1", workload.DefaultCluster, jobselect.DefaultConfig, workload.DefaultTraceConfig),
 	delayOffer(Descriptor{ID: delayoffer.ID, Ongoing: true}, settings[delayoffer.Ongoing]{
 		defaults: delayoffer.OngoingConfig,
 		cut: func(c *delayoffer.Ongoing) sched.Taken {
@@ -99,7 +99,7 @@ var scheduling = []*Descriptor{
 		streamed: func(c *gpupick.Config) { c.Mode, c.MaxSteps = sched.Streamed, 0 },
 		memory:   func(c *gpupick.Config, x Extent) float64 { return gpuPickBytes(c, c.Window, x) },
 	}),
-	policyMix(policymix.ID, "policymix-v2-ppo", policymix.OngoingConfig, usersTrace),
+	policyMix(policymix.ID, "policymix-v2-ppo", policymix.OngoingConfig, usersTrace(4, 120_000)),
 	policyMix(policymix.V1, "policymix-ppo", policymix.DefaultConfig, workload.DefaultTraceConfig),
 	describe(ranking(Descriptor{
 		ID:      queuerank.ID,
@@ -164,12 +164,13 @@ var scheduling = []*Descriptor{
 }
 
 // jobSelect describes a version of JobSelect.
-func jobSelect(id, preset string, defaults func() jobselect.Config, trace func() workload.TraceConfig) *Descriptor {
+func jobSelect(id, preset, cluster string, defaults func() jobselect.Config,
+	trace func() workload.TraceConfig) *Descriptor {
 	return describe(Descriptor{
 		ID: id, Preset: preset,
 		About:   "which visible job starts now, or none; a placement rule picks its GPUs",
 		Takes:   Takes{Jobs: true, Cluster: true},
-		Cluster: workload.DefaultCluster,
+		Cluster: cluster,
 		Trace:   trace,
 		whyMost: "the observation grows with env.max_gpus × env.visible",
 		Rules:   rules(jobselect.Rules(), jobselect.NewRule),
@@ -313,11 +314,15 @@ func modeOf(id string) sched.Mode {
 }
 
 // usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something. They
-// have a time limit: Philly had none, and a few jobs of weeks would decide the mean of each draw on a small cluster.
-func usersTrace() workload.TraceConfig {
-	t := workload.DefaultTraceConfig()
-	t.Synth.Profile, t.Synth.MaxTime = "philly-users", 48*time.Hour
-	return t
+// have a time limit: Philly had none, and a few jobs of weeks would decide the mean of each draw on a small cluster. Seed
+// and number of jobs are those of the environment's preset, so that all who name the environment play the same jobs.
+func usersTrace(seed uint64, jobs int) func() workload.TraceConfig {
+	return func() workload.TraceConfig {
+		t := workload.DefaultTraceConfig()
+		t.Seed, t.Synth.Jobs = seed, jobs
+		t.Synth.Profile, t.Synth.MaxTime = "philly-users", 48*time.Hour
+		return t
+	}
 }
 
 // ranking returns d with what the environments have in common in which the agent chooses the next job.

@@ -255,14 +255,14 @@ func (c *card) results(r *results) {
 			s, show = &statistic.Statistic{IQM: p.Return.IQM, Mean: p.Return.Mean, CI95: p.Return.CI95}, report.Decimals
 		}
 		if s == nil {
-			c.line("| %s | %s | | | | | |", p.Name, kindOf(p.Kind))
+			c.line("| %s | %s | | | | | |", c.shown(p), kindOf(p.Kind))
 			continue
 		}
 		against, wins := "", ""
 		if d, ok := difference[p.Name]; ok {
 			against, wins = report.PairedText(d), fmt.Sprintf("%.0f %%", 100*d.WinRate)
 		}
-		c.line("| %s | %s | %s | [%s, %s] | %s | %s | %s |", p.Name, kindOf(p.Kind), show(s.IQM), show(s.CI95[0]),
+		c.line("| %s | %s | %s | [%s, %s] | %s | %s | %s |", c.shown(p), kindOf(p.Kind), show(s.IQM), show(s.CI95[0]),
 			show(s.CI95[1]), show(s.Mean), against, wins)
 	}
 	returns := r.metric == report.Return
@@ -286,6 +286,7 @@ func (c *card) streams(r *results) {
 		what = fmt.Sprintf("On the recorded test part, %d jobs in %s of time", s.Streams.Counted, s.Units())
 	}
 	c.line("%s. Brackets are 95 %% intervals; ahead and behind hold at 5 %% for all rivals together (Holm).\n", what)
+	c.line("Run times: %s; %s.\n", s.Assumptions.RunTimes, s.Assumed())
 	agent := ""
 	for i := range r.policies {
 		if p := &r.policies[i]; agent == "" && p.Kind == report.KindCheckpoint {
@@ -295,7 +296,7 @@ func (c *card) streams(r *results) {
 	c.line("| policy | what | mean | 95 %% | this policy against it | verdict |\n|---|---|---|---|---|---|")
 	for _, p := range r.policies {
 		if p.Stream == nil {
-			c.line("| %s | %s | | | | |", p.Name, kindOf(p.Kind))
+			c.line("| %s | %s | | | | |", c.shown(p), kindOf(p.Kind))
 			continue
 		}
 		in, against, verdict := "", "", ""
@@ -307,7 +308,7 @@ func (c *card) streams(r *results) {
 				against, verdict = report.ReplicatedText(d), string(d.Verdict)
 			}
 		}
-		c.line("| %s | %s | %s | %s | %s | %s |", p.Name, kindOf(p.Kind), m.Show(float64(p.Stream.Mean)), in, against,
+		c.line("| %s | %s | %s | %s | %s | %s |", c.shown(p), kindOf(p.Kind), m.Show(float64(p.Stream.Mean)), in, against,
 			verdict)
 	}
 	better := "lower"
@@ -318,6 +319,11 @@ func (c *card) streams(r *results) {
 	if agent != "" && agent != c.e.Name {
 		c.line("\nThe evaluation was that of `%s`, not of this checkpoint.", agent)
 	}
+}
+
+// shown is the name of a policy in a table, with a mark if it stops running jobs.
+func (c *card) shown(p report.Result) string {
+	return report.Marked(c.e.Spec.ID, p.Kind, p.Name, p.Name)
 }
 
 func kindOf(kind string) string {

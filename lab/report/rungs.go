@@ -136,7 +136,7 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 		p := &l.Policies[i]
 		k := Knowledge{Name: shown.Shown(p.Name), Nothing: p.Nothing, Trained: p.Trained}
 		known = append(known, k)
-		row := []string{k.Shown(sim.Estimates{})}
+		row := []string{Marked(shown.ID(), p.Kind, p.Name, k.Shown(sim.Estimates{}))}
 		for _, c := range p.Rungs {
 			if c.Mean == nil {
 				row = append(row, "–")
@@ -173,7 +173,8 @@ func (l *Ladder) Sheets() []texttable.Sheet {
 	b.WriteString(Below(sim.Estimates{}, known))
 	return []texttable.Sheet{{
 		Title: "What policies lose by not knowing run times", Header: header, Rows: rows, Left: 1,
-		Above: EstimatesKey + ": " + strings.Join(labels, ", ") + "\n", Below: b.String(),
+		Above: EstimatesKey + ": " + strings.Join(labels, ", ") + "\n" + shown.stopsLine(),
+		Below: b.String(),
 	}}
 }
 

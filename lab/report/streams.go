@@ -14,6 +14,8 @@ type StreamReport struct {
 	Streams     StreamsInfo `json:"streams"`
 	Load        LoadInfo    `json:"load"`
 	Assumptions Assumptions `json:"assumptions"`
+	// Recorded is what the trace says of the counted jobs, which arrived as recorded; nil = it has no starts.
+	Recorded *Recorded `json:"recorded,omitempty"`
 
 	Policies []StreamPolicy `json:"policies"`
 	// in Metric: the first agent with every other policy, or every policy with the first

@@ -129,7 +129,7 @@ func (l *StreamLadder) Sheets() []texttable.Sheet {
 		p := &l.Policies[i]
 		k := Knowledge{Name: shown.Shown(p.Name), Nothing: p.Nothing, Trained: p.Trained}
 		known = append(known, k)
-		row := []string{k.Shown(sim.Estimates{})}
+		row := []string{Marked(shown.Env, p.Kind, p.Name, k.Shown(sim.Estimates{}))}
 		for _, c := range p.Rungs {
 			if c.Mean == nil {
 				row = append(row, "–")
@@ -159,7 +159,8 @@ func (l *StreamLadder) Sheets() []texttable.Sheet {
 	texttable.OneUnit(rows)
 	return []texttable.Sheet{{
 		Title: "What policies lose by not knowing run times", Header: header, Rows: rows, Left: 1,
-		Above: EstimatesKey + ": " + strings.Join(labels, ", ") + "\n" + l.Rungs[0].load(),
+		Above: EstimatesKey + ": " + strings.Join(labels, ", ") + "\n" + l.Rungs[0].load() +
+			Wrapped(shown.Assumed()),
 		Below: l.below(absent, slow) + Below(sim.Estimates{}, known),
 	}}
 }

@@ -81,7 +81,7 @@ func (r *StreamReport) Sheets() []texttable.Sheet {
 	for i := range r.Policies {
 		p := &r.Policies[i]
 		know := r.row(p)
-		name := know.Shown(r.Estimates)
+		name := Marked(r.Env, p.Kind, p.Name, know.Shown(r.Estimates))
 		m := p.Metrics
 		if m == nil {
 			row := make([]string, len(header))
@@ -149,8 +149,14 @@ func verdictText(v statistic.Verdict) string {
 	return string(v)
 }
 
-// above is what stands above the table: what is known, and the load.
-func (r *StreamReport) above() string { return EstimatesHeader(r.Estimates) + r.load() }
+// above is what stands above the table: what is known, the load, what is assumed, and what was recorded.
+func (r *StreamReport) above() string {
+	text := EstimatesHeader(r.Estimates) + r.load() + Wrapped(r.Assumed())
+	if r.Recorded != nil {
+		text += Wrapped(r.Recorded.String())
+	}
+	return text
+}
 
 // load is the line of the load.
 func (r *StreamReport) load() string {
@@ -188,9 +194,6 @@ func (r *StreamReport) below() string {
 		b.WriteString(r.verdict(ref, agent))
 	}
 	b.WriteString(r.warnings())
-	a := &r.Assumptions
-	add("Assumed: run times %s; placement %s; communication %s; %s; use and load simulated.", a.RunTimes, a.Placement,
-		a.Communication, a.Stops)
 	b.WriteString(r.forms())
 	b.WriteString(Below(r.Estimates, r.knowledge()) + r.rules())
 	return b.String()

@@ -24,6 +24,9 @@ type Report struct {
 	// Estimates are the environment's, env.estimates, and Rung is theirs: what the policies know of run times.
 	Estimates sim.Estimates `json:"estimates,omitzero"`
 	Rung      string        `json:"rung,omitempty"`
+
+	// Stops says what a stop of a running job costs, "" if no policy stops jobs. Documents do not have it.
+	Stops string `json:"-"`
 }
 
 // WindowInfo names one window: its episode's seed and its place in the workload.

@@ -1,11 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"clustergym/env/jobselect"
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	"clustergym/internal/texttable"
@@ -93,7 +95,7 @@ func (r *Report) windowsSheet() texttable.Sheet {
 	}
 	b.WriteString(Below(r.Estimates, r.knowledge()) + r.rules())
 	return texttable.Sheet{
-		Above: EstimatesHeader(r.Estimates),
+		Above: EstimatesHeader(r.Estimates) + r.stopsLine(),
 		Title: "Policies on the same test windows", Header: header, Rows: rows, Left: 1,
 		Least: []string{"GPUs used", "p99 JCT", "bounded slowdown", "mean wait", "wins"}, Below: b.String(),
 	}
@@ -157,11 +159,14 @@ func (r *Report) row(p *PolicyReport) Knowledge {
 	return Knowledge{Name: r.Shown(p.Name), Nothing: p.Nothing, Knows: p.Knows, Trained: p.Trained}
 }
 
-// told returns the name of p in the table, with a mark if it was trained on another rung.
+// told returns the name of p in the table, with a mark if it was trained on another rung or stops running jobs.
 func (r *Report) told(p *PolicyReport) string {
 	row := r.row(p)
-	return row.Shown(r.Estimates)
+	return Marked(r.ID(), p.Kind, p.Name, row.Shown(r.Estimates))
 }
+
+// ID returns the environment of the comparison.
+func (r *Report) ID() string { return cmp.Or(r.Env, jobselect.V1) }
 
 // knowledge returns what the policies know.
 func (r *Report) knowledge() []Knowledge {

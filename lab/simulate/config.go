@@ -28,7 +28,8 @@ type Config struct {
 	Admission string `yaml:"admission"`
 	Backfill  string `yaml:"backfill"` // of policies that name none: none, easy or conservative
 	// Policy holds everything else that applies to all policies: placement, estimates, limits, …. Its order, admission,
-	// back-filling and seed are ignored.
+	// back-filling and seed are ignored. Estimates that are unset are trace if every job comes with a requested time, else
+	// history: what a cluster has.
 	Policy    schedulers.Config `yaml:"policy"`
 	Simulator sim.Config        `yaml:"simulator"` // its seed is ignored, and its horizon must be 0: use Horizon
 	// Interference says how jobs that share hardware slow each other down: one of workload.InterferenceForms, "" = not at
@@ -56,9 +57,10 @@ type Config struct {
 }
 
 // DefaultConfig returns a configuration of FIFO, strict, with first-fit, for a generated workload on the cluster
-// philly-192.
+// philly-192. Its estimates are unset.
 func DefaultConfig() Config {
 	h := schedulers.DefaultConfig()
+	h.Estimates = sim.Estimates{}
 	return Config{
 		Trace: workload.DefaultTraceConfig(), Cluster: "philly-192", Policies: []string{h.Order},
 		Policy: h, Simulator: sim.DefaultConfig(), Rollout: rollout.DefaultConfig(), Seed: 1, Stream: "auto",
@@ -127,6 +129,9 @@ func (c *Config) Validate() error {
 	h := c.Policy
 	d := schedulers.DefaultConfig()
 	h.Order, h.Admission, h.Backfill = d.Order, "", d.Backfill
+	if h.Estimates.IsZero() {
+		h.Estimates = d.Estimates
+	}
 	l.Join("policy", h.Validate())
 	l.Join("simulator", c.Simulator.Validate())
 	l.Add(c.Simulator.Horizon == 0, "simulator.horizon", c.Simulator.Horizon,

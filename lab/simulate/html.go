@@ -36,7 +36,10 @@ func (p *SchedulePage) Write(w io.Writer, r *Report) error {
 		{"workload", r.Info.String()},
 		{"cluster", first.Cluster.String()},
 		{"placement", first.Placement},
-		{report.EstimatesKey, first.Estimates.Label()},
+		{report.EstimatesKey, r.estimates()},
+	}
+	if s := r.stops(); s != "" {
+		page.Facts = append(page.Facts, [2]string{"stops", s})
 	}
 	header, rows := r.table()
 	page.Tables = []htmlpage.Table{{Title: "Metrics", Header: header, Rows: rows}}

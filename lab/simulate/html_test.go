@@ -11,7 +11,7 @@ import (
 
 // The page has the terminal's table and names of runs, and its curves show the jobs that count.
 func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
-	cfg := DefaultConfig()
+	cfg := oracleConfig()
 	cfg.Trace.Synth.Jobs, cfg.Trace.Synth.MaxGPUs, cfg.Cluster = 200, 8, "2x8"
 	cfg.Policies = []string{"fifo", "fifo+strict+easy", "srtf"}
 	cfg.Warmup, cfg.Tail = 10, 20
@@ -56,7 +56,7 @@ func TestSchedulePageTellsWhatTheTableTells(t *testing.T) {
 		!strings.HasSuffix(below, tables[2]) {
 		t.Errorf("below the page's table stands %q, the terminal says %q", below, tables[2])
 	}
-	if !slices.Contains(d.Facts, [2]string{"estimates", "exact"}) {
+	if !slices.Contains(d.Facts, [2]string{"estimates", "exact, an oracle: no cluster knows run times"}) {
 		t.Errorf("facts %v", d.Facts)
 	}
 	for i, row := range shown.Rows {

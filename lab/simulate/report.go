@@ -20,6 +20,8 @@ type Report struct {
 	Info  workload.Info // of the workload
 	Notes []string      // sentences for people on what was left out and what did not finish
 
+	chosen       string   // why Run chose the estimates, "" = the configuration names them
+	freeStops    bool     // nothing is paid or lost when a job is stopped
 	refused      []string // jobs that a peer's machine refused
 	refusedShare float64  // their share of the GPU time
 }

@@ -68,7 +68,8 @@ func Run(ctx context.Context, cfg Config, hooks Hooks) (*Report, error) {
 			return nil, err
 		}
 	}
-	r := &simulation{report: &Report{}, cfg: &cfg, hooks: hooks, spec: spec, cluster: c, sim: sc}
+	free := sc.Restart == 0 && sc.Checkpoint == 0 && sc.Overhead == sim.Overhead{}
+	r := &simulation{report: &Report{freeStops: free}, cfg: &cfg, hooks: hooks, spec: spec, cluster: c, sim: sc}
 	if r.service, err = workload.ReadService(cfg.Service); err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ type simulation struct {
 func (r *simulation) load(ctx context.Context) error {
 	cfg := r.cfg
 	if cfg.streams() {
-		return nil
+		return r.choose(ctx, nil)
 	}
 	all, info, err := workload.LoadTraceContext(ctx, cfg.Trace)
 	if err != nil {
@@ -132,6 +133,9 @@ func (r *simulation) load(ctx context.Context) error {
 		return err
 	}
 	r.report.Info, r.read = info, len(all)
+	if err := r.choose(ctx, all); err != nil {
+		return err
+	}
 	r.jobs, r.never = fitting(r.cluster, all, r.hooks.Jobs != nil, r.takes())
 	if r.model != nil {
 		n, _ := r.model.Known(r.jobs)

@@ -38,7 +38,7 @@ func ground(t *testing.T, name string) string {
 // Independently written simulators agree on these means of 422 jobs on a pool of 48 GPUs. Ours must equal every digit
 // that they print.
 func TestPublishedMeansToTheLastDigit(t *testing.T) {
-	cfg := DefaultConfig()
+	cfg := oracleConfig()
 	cfg.Trace.File = ground(t, "philly_2869ce_all.csv.gz")
 	cfg.Cluster = "pool:48"
 	f, err := os.Open(ground(t, "philly_2869ce_counter_48.csv"))
@@ -86,8 +86,15 @@ func TestPublishedMeansToTheLastDigit(t *testing.T) {
 // small is three jobs on two GPUs: A takes both for 100 s, B and C one each for 10 s, all submitted at 1000 s.
 const small = "job_id,submit_time,duration,num_gpu\nA,1000,100,2\nB,1000,10,1\nC,1000,10,1\n"
 
-func smallConfig(t *testing.T) Config {
+// oracleConfig returns the default configuration with run times that policies know.
+func oracleConfig() Config {
 	cfg := DefaultConfig()
+	cfg.Policy.Estimates = sim.Estimates{Mode: sim.EstimateExact}
+	return cfg
+}
+
+func smallConfig(t *testing.T) Config {
+	cfg := oracleConfig()
 	cfg.Trace.File = file(t, "small.csv", small)
 	cfg.Cluster = "pool:2"
 	return cfg
@@ -551,7 +558,7 @@ func TestUnitsSuitTheSmallestValue(t *testing.T) {
 }
 
 func BenchmarkSimulate(b *testing.B) {
-	cfg := DefaultConfig()
+	cfg := oracleConfig()
 	cfg.Policies = []string{"fifo", "sjf", "srtf"}
 	jobs := 0
 	b.ReportAllocs()

@@ -24,7 +24,10 @@ func (r *Report) WriteTable(w io.Writer) error {
 	fmt.Fprintf(&b, "workload   %s\n", r.Info)
 	fmt.Fprintf(&b, "cluster    %s\n", first.Cluster)
 	fmt.Fprintf(&b, "placement  %s\n", first.Placement)
-	fmt.Fprintf(&b, "%s  %s\n", report.EstimatesKey, first.Estimates.Label())
+	fmt.Fprintf(&b, "%s  %s\n", report.EstimatesKey, r.estimates())
+	if s := r.stops(); s != "" {
+		fmt.Fprintf(&b, "stops      %s\n", s)
+	}
 	if t := first.Trace; t.Refused > 0 {
 		fmt.Fprintf(&b, "jobs       %d read, %d refused: %s of the GPU time\n", t.Jobs, t.Refused,
 			workload.Percent(t.RefusedShare))

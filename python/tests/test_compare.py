@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import multiprocessing
 import os
@@ -19,6 +20,9 @@ import pytest
 import clustergym
 from clustergym import comparison
 from clustergym._child import Child
+
+# Windows of JobSelect-v1 take a second; streams have tests of their own at the end.
+compare = functools.partial(clustergym.compare, env="JobSelect-v1")
 
 # Few jobs on a small, crowded cluster: policies differ, and a run takes a second.
 KWARGS: dict[str, Any] = {
@@ -76,7 +80,7 @@ def first_legal(_: Any, mask: Any) -> int:
 def test_a_checkpoint_plays_in_python_as_in_gymctl(runs: dict[str, Path], name: str) -> None:
     with clustergym.load(runs[name]) as policy:
         for view in ("dict", "flat"):
-            table = clustergym.compare(
+            table = compare(
                 policy, KWARGS, policies=["sjf+skip"], checkpoints=[runs[name]], windows=4, obs=view, show=False
             )
             python, native = table["model"], next(row for row in table if row.kind == "checkpoint")
@@ -212,7 +216,7 @@ def test_a_function_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[st
         return first_legal(obs, mask)
 
     begun: list[int] = []
-    table = clustergym.compare(
+    table = compare(
         act,
         own,
         policies=["fifo+skip", "random@slots"],
@@ -263,25 +267,23 @@ def test_presets_and_defaults_are_those_of_the_environment() -> None:
             seen.append({key: value.shape for key, value in obs.items()})
             return first_legal(obs, mask)
 
-        table = clustergym.compare(act, kwargs, policies=["sjf@slots"], windows=1, obs="dict", show=False)
+        table = compare(act, kwargs, policies=["sjf@slots"], windows=1, obs="dict", show=False)
         assert seen[0] == {key: value.shape for key, value in first.items()}
         assert table.document["windows"][0]["jobs"] == 8
     with pytest.raises(ValueError, match="preset is of JobSelect-v1, want one of GPUPick-v1"):
-        clustergym.compare(first_legal, {"preset": "quickstart-v1", "window": 8, "warm": 0, "trace.synth.jobs": 1000},
+        compare(first_legal, {"preset": "quickstart-v1", "window": 8, "warm": 0, "trace.synth.jobs": 1000},
                            env="GPUPick-v1", policies=["sjf+skip"], windows=1)  # fmt: skip
 
 
 def test_an_environment_with_another_metric() -> None:
-    table = clustergym.compare(
-        first_legal, {"window": 8, "trace.synth.jobs": 1200}, env="DelayOffer-v1", windows=2, show=False
-    )
+    table = compare(first_legal, {"window": 8, "trace.synth.jobs": 1200}, env="DelayOffer-v1", windows=2, show=False)
     assert len(table) > 1
     assert all(len(row.per_window) == 2 for row in table)
     assert str(table).splitlines()[4].startswith("model")
 
 
 def test_a_table_names_the_rung_of_its_run_times(runs: dict[str, Path]) -> None:
-    table = clustergym.compare(
+    table = compare(
         first_legal,
         {**KWARGS, "estimates": "history"},
         policies=["fifo+skip", "las", "sjf+skip"],
@@ -311,19 +313,19 @@ def test_a_table_names_the_rung_of_its_run_times(runs: dict[str, Path]) -> None:
 )
 def test_a_mistake_is_said_in_gymctl_s_words(kwargs: dict[str, Any], policies: list[str], words: str) -> None:
     with pytest.raises(clustergym.GymctlError, match=words) as caught:
-        clustergym.compare(first_legal, kwargs, policies=policies)
+        compare(first_legal, kwargs, policies=policies)
     assert "clustergym-compare-" not in str(caught.value)
 
 
 def test_a_mistake_of_the_call_is_said_before() -> None:
     with pytest.raises(ValueError, match="url: compare plays on this machine"):
-        clustergym.compare(first_legal, {"url": "ws://127.0.0.1:1"})
+        compare(first_legal, {"url": "ws://127.0.0.1:1"})
     with pytest.raises(ValueError, match="split is 'validation'"):
-        clustergym.compare(first_legal, {"split": "validation"})
+        compare(first_legal, {"split": "validation"})
     with pytest.raises(TypeError, match="model is a int"):
-        clustergym.compare(3, {})
+        compare(3, {})
     with pytest.raises(clustergym.GymctlError, match="CartPole-v1"):
-        clustergym.compare(first_legal, env="CartPole-v1")
+        compare(first_legal, env="CartPole-v1")
 
 
 def test_a_model_of_other_observations_is_refused(runs: dict[str, Path]) -> None:
@@ -331,7 +333,7 @@ def test_a_model_of_other_observations_is_refused(runs: dict[str, Path]) -> None
         clustergym.load(runs["ppo-mlp"]) as policy,
         pytest.raises(clustergym.ClusterGymError, match=r"env and env_kwargs must be those that it was trained with"),
     ):
-        clustergym.compare(policy, {**KWARGS, "visible": 6}, policies=["sjf+skip"], windows=1)
+        compare(policy, {**KWARGS, "visible": 6}, policies=["sjf+skip"], windows=1)
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[Child]:
@@ -354,7 +356,7 @@ def test_an_interrupt_ends_the_program(monkeypatch: pytest.MonkeyPatch, error: t
         raise error
 
     with pytest.raises(error):
-        clustergym.compare(act, KWARGS, policies=["sjf+skip"], windows=2)
+        compare(act, KWARGS, policies=["sjf+skip"], windows=2)
     assert len(children) == 1
     assert children[0].process.poll() is not None
 
@@ -368,7 +370,7 @@ def test_a_program_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         return first_legal(obs, mask)
 
     with pytest.raises(clustergym.GymctlError):
-        clustergym.compare(act, KWARGS, policies=["sjf+skip"], windows=2, timeout=5)
+        compare(act, KWARGS, policies=["sjf+skip"], windows=2, timeout=5)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it looks for the program in /proc")
@@ -413,10 +415,11 @@ STREAMS = {"trace": {"synth": {"jobs": 2000}}, "visible": 4}
 def test_streams_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     """A function that plays as fifo@slots does has its row, on draws, with intervals and verdicts."""
     table = clustergym.compare(
-        first_legal, {"kwargs": {**STREAMS, "trace": {"synth": {"jobs": 2000}}}}, env="JobSelect-v2",
+        first_legal, {"kwargs": {**STREAMS, "trace": {"synth": {"jobs": 2000}}}},
         policies=["sjf+skip", "fifo@slots"], draws=10, jobs=40,
     )  # fmt: skip
     model, rival = table["model"], table["fifo@slots"]
+    assert table.document["env"] == "JobSelect-v2"  # the default
     assert table.streams is not None
     assert table.streams["units"] == 10
     assert table.streams["counted_jobs"] == 40
@@ -436,9 +439,7 @@ def test_streams_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_few_streams_have_no_intervals() -> None:
-    table = clustergym.compare(
-        first_legal, {"kwargs": STREAMS}, env="JobSelect-v2", policies=["sjf+skip"], draws=2, jobs=20, show=False
-    )
+    table = clustergym.compare(first_legal, {"kwargs": STREAMS}, policies=["sjf+skip"], draws=2, jobs=20, show=False)
     rival = table["sjf+skip"]
     assert rival.interval is None
     assert rival.verdict == "too few units"

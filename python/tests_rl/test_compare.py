@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ from stable_baselines3.common.vec_env import VecEnvWrapper, VecFrameStack, VecMo
 import clustergym
 import clustergym.onnx
 from clustergym.sb3 import RemoteSB3VecEnv
+
+# Windows of JobSelect-v1 take a second.
+compare = functools.partial(clustergym.compare, env="JobSelect-v1")
 
 CLUSTER = {"name": "mine", "racks": [{"nodes": [{"gpus": 4}]}]}
 
@@ -49,9 +53,7 @@ def test_a_model_is_compared_in_one_call(tmp_path: Path, algorithm: Any, view: s
 
     watched.__signature__ = inspect.signature(predict)  # type: ignore[attr-defined]
     monkeypatch.setattr(type(model), "predict", watched)
-    table = clustergym.compare(
-        model, {**kwargs, "obs": view}, policies=["sjf+skip", "sjf@slots"], windows=3, show=False
-    )
+    table = compare(model, {**kwargs, "obs": view}, policies=["sjf+skip", "sjf@slots"], windows=3, show=False)
     assert [row.name for row in table] == ["model", "sjf+skip", "sjf@slots"]
     assert len(table[0].per_window) == 3
     assert isinstance(seen[0][0], np.ndarray if view == "flat" else dict)
@@ -66,7 +68,7 @@ def test_a_mask_in_the_observation_stays_there(tmp_path: Path) -> None:
     envs = RemoteSB3VecEnv("JobSelect-v1", num_envs=2, obs="dict", mask=["obs"], **kwargs)
     model = PPO("MultiInputPolicy", envs, n_steps=16, batch_size=32, seed=1)
     envs.close()
-    table = clustergym.compare(model, kwargs, policies=["sjf@slots"], windows=1, show=False)
+    table = compare(model, kwargs, policies=["sjf@slots"], windows=1, show=False)
     assert len(table) == 2
 
 
@@ -76,7 +78,7 @@ def test_a_model_of_another_environment_is_refused(tmp_path: Path) -> None:
     model = PPO("MlpPolicy", envs, n_steps=16, batch_size=32, seed=1)
     envs.close()
     with pytest.raises(clustergym.ClusterGymError, match="env and env_kwargs must be those"):
-        clustergym.compare(model, kwargs, policies=["sjf@slots"], windows=1)
+        compare(model, kwargs, policies=["sjf@slots"], windows=1)
 
 
 # What a model learned behind is around it in the comparison too.
@@ -93,7 +95,7 @@ def learned(envs: Any, policy: str = "MlpPolicy") -> Any:
 
 def played(model: Any, **options: Any) -> list[float]:
     """The JCT of each window."""
-    return list(clustergym.compare(model, TINY, policies=["sjf@slots"], windows=2, show=False, **options)[0].per_window)
+    return list(compare(model, TINY, policies=["sjf@slots"], windows=2, show=False, **options)[0].per_window)
 
 
 def test_a_model_sees_through_vecnormalize_or_is_refused(tmp_path: Path) -> None:

@@ -175,6 +175,7 @@ func (d *Reader) read(j *traces.Job) (keep bool) {
 		d.begun, d.first = true, j.Submit
 		d.based = !d.o.Unsorted && (d.clock >= dated || isUnix(j.Submit))
 	}
+	d.started(j)
 	if d.based {
 		j.Submit -= d.first
 	}

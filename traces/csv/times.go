@@ -132,6 +132,16 @@ func (d *Reader) work() (work time.Duration, why string) {
 	return work, ""
 }
 
+// started reads when the job started, if the file says it.
+func (d *Reader) started(j *traces.Job) {
+	if d.at[colStart] < 0 {
+		return
+	}
+	if at, ok := d.soft(colStart); ok {
+		j.Start(at)
+	}
+}
+
 // unfinished reports whether a status is of a job that may not have run.
 func unfinished(b []byte) bool {
 	word, _, _ := bytes.Cut(bytes.ToLower(bytes.TrimSpace(b)), []byte{' '})

@@ -107,6 +107,9 @@ func NewAttempts(r io.Reader, file string) (*AttemptReader, error) {
 			c.Fail(attemptEnd, "attempts of together less than 292 years")
 		}
 		jobs[k].Work += a.end - a.start
+		if j := &jobs[k]; !j.Started || a.start-j.Submit < j.Waited {
+			j.Start(a.start)
+		}
 		ran[k]++
 	}
 	if err := c.Err(); err != io.EOF {

@@ -22,9 +22,10 @@ app_3,10,4,2017-11-04 10:00:00,0,2017-11-04 11:00:00,2017-11-04 11:00:00
 func TestAttemptsMakeJobsInOrderOfSubmit(t *testing.T) {
 	const m = time.Minute
 	jobs := []traces.Job{
-		{ID: "app_1", VC: "10", Submit: 60 * m, Work: 30 * m, GPUs: 4, GPUMilli: 1000},
+		{ID: "app_1", VC: "10", Submit: 60 * m, Work: 30 * m, GPUs: 4, GPUMilli: 1000, Started: true},
 		// 10 + 60 + 20 over the change of the clock
-		{ID: "app_2", VC: "ee", Submit: 120 * m, Work: 90 * m, GPUs: 8, GPUMilli: 1000},
+		{ID: "app_2", VC: "ee", Submit: 120 * m, Work: 90 * m, GPUs: 8, GPUMilli: 1000, Started: true,
+			Waited: m},
 	}
 	for name, in := range map[string]string{"as it is": attempts, "CR LF": strings.ReplaceAll(attempts, "\n", "\r\n"),
 		"byte order mark, blank last line": "\ufeff" + attempts + "\n"} {

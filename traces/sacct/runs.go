@@ -138,6 +138,9 @@ func whole(records []record) (j traces.Job, why string) {
 	work = add(work, tops)
 	j = last.job
 	j.Submit, j.Work = records[0].job.Submit, work
+	if i := slices.IndexFunc(records, func(r record) bool { return r.start >= 0 }); i >= 0 {
+		j.Start(records[i].start)
+	}
 	switch {
 	case last.ends == running || last.ends == waiting && work > 0:
 		return j, NotEnded

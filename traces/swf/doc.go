@@ -7,6 +7,7 @@
 //
 //	1 job number        ID, as written
 //	2 submit, s         Submit: the log's own clock, not shifted
+//	3 wait, s           Started and Waited; nothing else depends on it
 //	4 run time, s       Work; a job with none (0 or -1) is dropped and counted, with Options.Zero only those with -1
 //	5, 8 processors     GPUs: those allocated, else those requested (Options.Requested reverses this); a job with
 //	                    neither is dropped and counted
@@ -17,6 +18,6 @@
 //	13 group            Group and VC (with Options.Queue VC is 15, the queue), likewise
 //	14 executable       Name and Model, as written, if the number is positive
 //
-// A job runs on whole processors, which Job.GPUs counts. Waits, partitions, preceding jobs and think times do not
+// A job runs on whole processors, which Job.GPUs counts. Partitions, preceding jobs and think times do not
 // become part of a job: they describe the recorded schedule, or feedback that a replay does not model.
 package swf

@@ -142,6 +142,9 @@ func (d *Reader) read(j *traces.Job) (keep bool) {
 			" or later, as in the job before (jobs must be in order of submit time; --sort puts them in order)")
 	}
 	d.last = j.Submit
+	if wait, ok := d.wait(); ok {
+		j.Start(j.Submit + wait)
+	}
 	j.Work = d.seconds(fieldRun)
 	procs := d.procs()
 	j.GPUs, j.GPUMilli = int(procs), 1000
@@ -167,6 +170,17 @@ func (d *Reader) read(j *traces.Job) (keep bool) {
 		j.Name = j.Model
 	}
 	return true
+}
+
+// wait returns the time from submit to start, if the log has it. Nothing depends on it, so that no text in its place is a
+// fault.
+func (d *Reader) wait() (t time.Duration, ok bool) {
+	const most = int64(traces.MaxTime / time.Second)
+	if v := d.v[fieldWait]; d.whole&(1<<fieldWait) != 0 {
+		return time.Duration(v) * time.Second, v >= 0 && v <= most
+	}
+	v, _, err := traces.Decimal(string(d.f[fieldWait]), 9)
+	return time.Duration(v), err == nil && v >= 0
 }
 
 // procs returns the size of the job: the processors allocated, or those requested if that is not known.

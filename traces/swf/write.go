@@ -20,6 +20,7 @@ import (
 // The format has whole processors, and numbers for names, so the fields become:
 //
 //	ID                whole and above the number of the job before: as it is, else that number + 1
+//	Waited            wait time, if the job has Started
 //	Submit, Work      seconds, with decimals if they are not whole
 //	GPUs              allocated and requested processors; a share of a GPU and a job without GPUs are errors
 //	Estimate          requested time
@@ -62,7 +63,7 @@ func Write(w io.Writer, s traces.Stream, h Header) (n int, err error) {
 		}
 		line = strconv.AppendInt(line[:0], id, 10)
 		line = seconds(line, j.Submit)
-		line = append(line, " -1"...)
+		line = given(line, j.Started, func(b []byte) []byte { return seconds(b, j.Waited) })
 		line = seconds(line, j.Work)
 		line = whole(line, int64(j.GPUs))
 		line = append(line, " -1 -1"...)

@@ -1,8 +1,8 @@
 """ClusterGym from Python: environments of GPU-cluster scheduling behind Gymnasium's interface.
 
     >>> import gymnasium, clustergym
-    >>> env = gymnasium.make("clustergym/JobSelect-v1")
-    >>> envs = gymnasium.make_vec("clustergym/JobSelect-v1", num_envs=64)
+    >>> env = gymnasium.make("clustergym/JobSelect-v2")
+    >>> envs = gymnasium.make_vec("clustergym/JobSelect-v2", num_envs=64)
 
 The environments run in ``gymctl serve``: one that this process starts itself, or one named by ``url=`` or
 ``$CLUSTERGYM_URL``. :class:`Client` implements the protocol and needs only NumPy; everything else needs Gymnasium.

@@ -27,6 +27,9 @@ from .evaluation import play
 
 __all__ = ["Row", "Table", "compare"]
 
+#: The environment that is played where none is named, as by ``gymctl eval`` and ``gymctl train``. A test compares them.
+DEFAULT_ENV = "JobSelect-v2"
+
 _MASK = "action_mask"
 # Arguments of RemoteEnv and the adapters, which say how a policy sees an environment and not what the environment is.
 _VIEW = frozenset({
@@ -185,7 +188,7 @@ def compare(
     model: Any,
     env_kwargs: Mapping[str, Any] | None = None,
     *,
-    env: str = "JobSelect-v1",
+    env: str | None = None,
     policies: Sequence[str] | None = None,
     checkpoints: Sequence[str | os.PathLike[str]] = (),
     windows: int | None = None,
@@ -212,7 +215,7 @@ def compare(
             evaluation too, with the statistics of the training. A function gets what the environment gives.
         env_kwargs: the arguments of the environment that the model was trained in, as :class:`~clustergym.RemoteEnv` takes
             them. Those that say only how it is seen (``obs``, ``mask``, ``num_envs``, …) do not count.
-        env: the environment's id.
+        env: the environment's id; None = that of the argument ``preset``, else JobSelect-v2, as everywhere.
         policies: what it is compared with, as ``gymctl eval --policies`` names them; None = the environment's rivals.
         checkpoints: runs of ``gymctl train`` that play too.
         windows: at most so many windows of the workload's test part, in place of streams. None = 32 in environments of
@@ -244,7 +247,7 @@ def compare(
     seen = ["info", "obs"] if isinstance(space, spaces.Dict) and _MASK in space.spaces else ["info"]
     token = secrets.token_hex(32)
     with tempfile.TemporaryDirectory(prefix="clustergym-compare-") as folder, token_file(token) as tokens:
-        args = ["eval", *_config(env, env_kwargs or {}, Path(folder)), "--seeds", str(seeds)]
+        args = ["eval", *_config(env or DEFAULT_ENV, env_kwargs or {}, Path(folder)), "--seeds", str(seeds)]
         for flag, value in {"--windows": windows, "--draws": draws, "--jobs": jobs}.items():
             if value is not None:
                 args += [flag, str(value)]
@@ -271,7 +274,7 @@ def compare(
                 raise GymctlError(_said(child, folder))
             document = json.loads(child.output())
             played = document.get("env", "JobSelect-v1")
-            if played != env:
+            if env is not None and played != env:
                 raise ValueError(f"preset is of {played}, want one of {env}")
         finally:
             child.close()

@@ -4,7 +4,7 @@
 
     from clustergym.dm import RemoteDmEnv
 
-    env = RemoteDmEnv("JobSelect-v1")
+    env = RemoteDmEnv("JobSelect-v2")
     step = env.reset()
     while not step.last():
         step = env.step(choose(step.observation))   # the mask is step.observation["action_mask"]
@@ -38,7 +38,7 @@ class RemoteDmEnv(dm_env.Environment):
     reset and the step after LAST begin an episode and ignore their action.
 
     Args:
-        env: an environment's id, as ``"JobSelect-v1"``, or a Gymnasium environment, which this object then owns.
+        env: an environment's id, as ``"JobSelect-v2"``, or a Gymnasium environment, which this object then owns.
         seed: of the first episode, which decides the seeds of later ones.
         **options: arguments of :class:`~clustergym.RemoteEnv`, if an id is given. The mask is a field of the observation
             (``action_mask``, uint8) unless ``mask`` or ``obs`` says otherwise.

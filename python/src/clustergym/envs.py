@@ -139,7 +139,7 @@ hidden_spec = property(_get_spec, _set_spec)
 class RemoteEnv(gym.Env[Any, Any]):
     """One environment on a server.
 
-    Every argument that is not named here goes to the environment: ``RemoteEnv("JobSelect-v1", load=0.9)``. Arguments of
+    Every argument that is not named here goes to the environment: ``RemoteEnv("JobSelect-v2", load=0.9)``. Arguments of
     the environment whose names are taken go into ``kwargs``. ``trace`` is the path of a file of jobs, or a map such as
     ``{"file": "jobs.csv", "sort": True}``; ``cluster`` is a name, the path of a YAML file, or its keys as a map.
 
@@ -157,7 +157,7 @@ class RemoteEnv(gym.Env[Any, Any]):
     another one; a pickle gives one that needs a reset.
 
     Args:
-        env_id: as ``"JobSelect-v1"``.
+        env_id: as ``"JobSelect-v2"``.
         url: the server; None = ``$CLUSTERGYM_URL``, else a server that this process starts.
         token: None = ``$CLUSTERGYM_TOKEN``. ``spec`` shows a reference in its place.
         client: a session to share; url, token, timeout and client_options are then not used.

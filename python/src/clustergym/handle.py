@@ -30,7 +30,7 @@ class Handle:
 
     Args:
         client: the session.
-        env: the environment's id, as ``"JobSelect-v1"``.
+        env: the environment's id, as ``"JobSelect-v2"``.
         n: how many.
         fields: further fields of the protocol's ``open``: kwargs, autoreset, obs, mask, invalid, info, ….
         share: read large observations from the memory of a server that shares it with this process. The observations of a

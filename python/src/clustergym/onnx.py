@@ -55,7 +55,7 @@ def export(
     Args:
         model: a model of Stable-Baselines3 or sb3-contrib. It is not changed.
         path: the file to write.
-        env_id: the environment that the model is for, as ``"JobSelect-v1"``, written into the file; by default that of the
+        env_id: the environment that the model is for, as ``"JobSelect-v2"``, written into the file; by default that of the
             model's own clustergym environment, if it still has one. gymctl refuses models of other environments.
         batch: inputs of exactly this many rows; 0 = any number.
         legacy: whether to use PyTorch's older exporter; by default where ``onnxscript`` is not installed.

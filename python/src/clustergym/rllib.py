@@ -8,7 +8,7 @@
 
     config = (
         PPOConfig()
-        .environment(register(), env_config={"env": "JobSelect-v1"})
+        .environment(register(), env_config={"env": "JobSelect-v2"})
         .env_runners(num_envs_per_env_runner=16, gym_env_vectorize_mode="vector_entry_point")
         .rl_module(rl_module_spec=RLModuleSpec(module_class=ActionMaskPPOModule))
     )
@@ -68,7 +68,7 @@ def rllib_env_creator(config: Mapping[str, Any]) -> gymnasium.Env[Any, Any] | gy
     try:
         env_id = options.pop("env")
     except KeyError:
-        raise ValueError("env_config names no environment: want {'env': 'JobSelect-v1', …}") from None
+        raise ValueError("env_config names no environment: want {'env': 'JobSelect-v2', …}") from None
     num_envs = options.pop("num_envs", None)
     urls = options.pop("urls", None)
     if urls is not None:

@@ -6,10 +6,10 @@ finds them without another one::
     from sb3_contrib import MaskablePPO
     from clustergym.sb3 import MetricsCallback, RemoteSB3VecEnv
 
-    env = RemoteSB3VecEnv("JobSelect-v1", num_envs=16)
+    env = RemoteSB3VecEnv("JobSelect-v2", num_envs=16)
     MaskablePPO("MlpPolicy", env, gamma=0.999).learn(200_000, callback=MetricsCallback())
 
-Environments by their id, ``PPO("MlpPolicy", "clustergym/JobSelect-v1")``, and ``make_vec_env`` need nothing of this module;
+Environments by their id, ``PPO("MlpPolicy", "clustergym/JobSelect-v2")``, and ``make_vec_env`` need nothing of this module;
 :class:`MetricsCallback` works with them too.
 """
 
@@ -55,7 +55,7 @@ class RemoteSB3VecEnv(VecEnv):
     ``jct_s``. Rewards are float32.
 
     Args:
-        env: an environment's id, as ``"JobSelect-v1"``, or a :class:`~clustergym.RemoteVectorEnv` in
+        env: an environment's id, as ``"JobSelect-v2"``, or a :class:`~clustergym.RemoteVectorEnv` in
             ``AutoresetMode.SAME_STEP``, which this object then owns. Open it with ``info=["episode", "metrics"]``.
         num_envs: how many, if an id is given.
         **options: arguments of :class:`~clustergym.RemoteVectorEnv`, if an id is given: ``url``, ``obs="dict"``, ….
@@ -215,7 +215,7 @@ class MetricsCallback(BaseCallback):
         model.learn(200_000, callback=MetricsCallback())
 
     It needs environments of this package: a :class:`RemoteSB3VecEnv`, or SB3's own vector environments of Gymnasium's
-    (``make_vec_env("clustergym/JobSelect-v1", 8)``), wrapped or not. An episode without a value of a metric does not count
+    (``make_vec_env("clustergym/JobSelect-v2", 8)``), wrapped or not. An episode without a value of a metric does not count
     for that metric.
 
     Args:

@@ -5,7 +5,7 @@
     from tianshou.data import Collector, VectorReplayBuffer
     from clustergym.tianshou import RemoteTianshouVecEnv
 
-    envs = RemoteTianshouVecEnv("JobSelect-v1", 16)
+    envs = RemoteTianshouVecEnv("JobSelect-v2", 16)
     collector = Collector(algorithm, envs, VectorReplayBuffer(50_000, 16))
 """
 
@@ -51,7 +51,7 @@ class RemoteTianshouEnv(gym.Env[Any, Any]):
     If actions have no masks, because they are real numbers, the observations are unchanged.
 
     Args:
-        env_id: as ``"JobSelect-v1"``.
+        env_id: as ``"JobSelect-v2"``.
         **options: arguments of :class:`~clustergym.RemoteEnv`: ``url``, ``obs="dict"``, ….
     """
 
@@ -97,7 +97,7 @@ class RemoteTianshouVecEnv(BaseVectorEnv):
     to ``reset(seed=…)``: a number s, with which environment i gets s + i, or one for each environment named.
 
     Args:
-        env_id: as ``"JobSelect-v1"``.
+        env_id: as ``"JobSelect-v2"``.
         num_envs: how many.
         **options: arguments of :class:`~clustergym.RemoteVectorEnv`: ``url``, ``obs="dict"``, ….
     """

@@ -4,7 +4,7 @@
 
     from clustergym.torchrl import torchrl_env
 
-    env = torchrl_env("JobSelect-v1", num_envs=16)
+    env = torchrl_env("JobSelect-v2", num_envs=16)
     rollout = env.rollout(100, break_when_any_done=False)   # TensorDict of [16, 100]
 
 A policy masks its logits with the entry ``action_mask`` (bool): ``MaskedCategorical`` of TorchRL takes it as ``mask``.
@@ -39,7 +39,7 @@ def torchrl_env(
     go on undisturbed.
 
     Args:
-        env_id: as ``"JobSelect-v1"``.
+        env_id: as ``"JobSelect-v2"``.
         num_envs: how many; None is one with an empty batch size.
         device: where its tensors live.
         **options: arguments of :class:`~clustergym.RemoteEnv` or :class:`~clustergym.RemoteVectorEnv`. The mask is a

@@ -55,7 +55,7 @@ class RemoteVectorEnv(gym.vector.VectorEnv[Any, Any, Any]):
     ``batch`` that have finished.
 
     Args:
-        env_id: as ``"JobSelect-v1"``.
+        env_id: as ``"JobSelect-v2"``.
         num_envs: how many.
         autoreset_mode: when an environment whose episode has ended begins the next one.
         recv: ``"all"``, or ``"any"`` for :meth:`send` and :meth:`recv`.

@@ -80,9 +80,11 @@ imagined futures, and deviates from POLICY where that is better beyond chance (d
 much a decision may cost: a number of rollouts, or a time, which makes results depend on the machine.
 
 --policy-onnx lets an ONNX model schedule the trace too (docs/reference/onnx.md). It sees and starts jobs as in
-JobSelect-v1, with the
-settings that gymctl ckpt export wrote into it, else those of the preset quickstart; estimates, placement and
+JobSelect-v1, with the settings that gymctl ckpt export wrote into it, else those of the preset quickstart; estimates, placement and
 communication are those of this run.
+
+Policies see what a cluster has of run times: requested times if every job has one, else forecasts that are learned as
+jobs end. The head of the table says which. --estimates exact is an oracle (docs/guides/predict.md).
 
 --horizon counts from the first submit. Jobs that can never fit the cluster are refused: they are left out,
 counted and named. Jobs read = finished + unfinished + dropped + refused.
@@ -135,7 +137,8 @@ func (o *simOptions) ownFlags(c *cobra.Command) {
 	o.onnx.Flags(c)
 	f.StringVar(&o.cfg.Policy.Placement, "placement", o.cfg.Policy.Placement, "which GPUs a job gets")
 	f.TextVar(&o.cfg.Policy.Estimates, "estimates", o.cfg.Policy.Estimates,
-		"`ESTIMATES` of run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA")
+		"`ESTIMATES` of run times that policies see: none, trace, history, gbdt, gbdt:FILE, exact or noisy:SIGMA "+
+			"(default trace if every job has a requested time, else history)")
 	f.StringVar(&o.cfg.Simulator.Comm, "comm", o.cfg.Simulator.Comm,
 		"how a placement slows a gang down: "+strings.Join(sim.CommNames(), ", "))
 	f.Float64Var(&o.cfg.Simulator.Ring.Overlap, "overlap", o.cfg.Simulator.Ring.Overlap,

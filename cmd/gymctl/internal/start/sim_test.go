@@ -48,7 +48,7 @@ func TestSimDocument(t *testing.T) {
 	}
 	// a runs at once and ends at 100; b and c each wait 95 s for it and run for 10 s.
 	if d.Policy != "sjf" || d.Admission != "strict" || d.Placement != "first-fit" || d.Backfill != "none" ||
-		d.Estimates != "exact" ||
+		d.Estimates != "history" ||
 		d.Metrics.JCT.Mean != 310./3 {
 		t.Errorf("got %+v", d)
 	}
@@ -80,7 +80,8 @@ func TestSimGivesThePublishedMeans(t *testing.T) {
 		"fifo": "841484.616114", "fifo+skip": "387281.428910", "sjf": "366117.613744", "sjf+skip": "306328.296209",
 		"srtf": "232178.016588",
 	} {
-		out := clitest.Must(t, "sim", "--trace", trace, "--cluster", "pool:48", "--policy", policy, "--json")
+		out := clitest.Must(t, "sim", "--trace", trace, "--cluster", "pool:48", "--policy", policy, "--estimates", "exact",
+			"--json")
 		var d struct {
 			Metrics struct {
 				JCT struct{ Mean json.Number } `json:"jct_s"`
@@ -273,6 +274,7 @@ func TestEventsReplaceAFileOnlyWhenTheRunIsDone(t *testing.T) {
 func TestSimTable(t *testing.T) {
 	out := clitest.Must(t, "sim", "--policy", "fifo,sjf+skip,srtf", "--jobs", "200")
 	for _, want := range []string{"workload   synth:philly (seed 1): 200 jobs",
+		"\nestimates  history (causal), as not all jobs have a requested time\n",
 		"cluster    philly-192: 36 nodes, 192 GPUs", "\nfifo+strict ", "\nsjf+skip ", "\nsrtf+skip "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the table lacks %q:\n%s", want, out)
