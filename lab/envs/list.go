@@ -29,7 +29,7 @@ import (
 var scheduling = []*Descriptor{
 	jobSelect(jobselect.ID, "quickstart", "8x8", jobselect.OngoingConfig, usersTrace(2, 180_000)),
 	jobSelect(jobselect.V1, "quickstart-v1", workload.DefaultCluster, jobselect.DefaultConfig, workload.DefaultTraceConfig),
-	delayOffer(Descriptor{ID: delayoffer.ID, Ongoing: true}, settings[delayoffer.Ongoing]{
+	delayOffer(Descriptor{ID: delayoffer.ID, Preset: "delayoffer-v2-ppo", Ongoing: true}, settings[delayoffer.Ongoing]{
 		defaults: delayoffer.OngoingConfig,
 		cut: func(c *delayoffer.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
@@ -63,7 +63,7 @@ var scheduling = []*Descriptor{
 		lacks:    func(c *delayoffer.Config, j *traces.Job) string { return sim.LacksModel(c.Comm, j) },
 		memory:   func(c *delayoffer.Config, x Extent) float64 { return delayOfferBytes(c, c.Window, x) },
 	}),
-	gpuPick(Descriptor{ID: gpupick.ID, Ongoing: true}, settings[gpupick.Ongoing]{
+	gpuPick(Descriptor{ID: gpupick.ID, Preset: "gpupick-v2-ppo", Ongoing: true}, settings[gpupick.Ongoing]{
 		defaults: gpupick.OngoingConfig,
 		cut: func(c *gpupick.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
@@ -102,7 +102,7 @@ var scheduling = []*Descriptor{
 	policyMix(policymix.ID, "policymix-v2-ppo", policymix.OngoingConfig, usersTrace(4, 120_000)),
 	policyMix(policymix.V1, "policymix-ppo", policymix.DefaultConfig, workload.DefaultTraceConfig),
 	describe(ranking(Descriptor{
-		ID:      queuerank.ID,
+		ID: queuerank.ID, Preset: "queuerank-v2-ppo",
 		About:   "which waiting job is next; it holds the queue until it fits",
 		Cluster: "pool:256",
 		Trace:   hpcTrace,
