@@ -68,7 +68,7 @@ type Ongoing struct {
 // says: it is one with which the timers keep up.
 func OngoingConfig() Ongoing {
 	c := Ongoing{Config: DefaultConfig(), Warm: 512, Reward: "jct"}
-	c.Mode, c.Load, c.MaxSteps, c.Estimates = sched.Ongoing, 0.3, 0, sim.Estimates{Mode: sim.EstimateHistory}
+	c.Mode, c.Load, c.MaxSteps, c.Estimates = sched.Ongoing, 0.25, 0, sim.Estimates{Mode: sim.EstimateHistory}
 	return c
 }
 

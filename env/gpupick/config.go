@@ -78,8 +78,8 @@ type Ongoing struct {
 // OngoingConfig returns the default settings of version 2. The load is one with which random picks keep up.
 func OngoingConfig() Ongoing {
 	c := Ongoing{Config: DefaultConfig(), Warm: 512, Placement: "closest-b"}
-	c.Mode, c.Window, c.Load, c.MaxSteps, c.Estimates = sched.Ongoing, 64, 0.5, 0,
-		sim.Estimates{Mode: sim.EstimateHistory}
+	c.Mode, c.Window, c.Load, c.MaxSteps, c.Table = sched.Ongoing, 64, 0.6, 0, true
+	c.Estimates = sim.Estimates{Mode: sim.EstimateHistory}
 	return c
 }
 

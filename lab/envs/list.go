@@ -29,7 +29,8 @@ import (
 var scheduling = []*Descriptor{
 	jobSelect(jobselect.ID, "quickstart", "8x8", jobselect.OngoingConfig, usersTrace(2, 180_000)),
 	jobSelect(jobselect.V1, "quickstart-v1", workload.DefaultCluster, jobselect.DefaultConfig, workload.DefaultTraceConfig),
-	delayOffer(Descriptor{ID: delayoffer.ID, Preset: "delayoffer-v2-ppo", Ongoing: true}, settings[delayoffer.Ongoing]{
+	delayOffer(Descriptor{ID: delayoffer.ID, Preset: "delayoffer-v2-ppo", Ongoing: true,
+		Trace: generated("dally-multi", 7, 100_000)}, settings[delayoffer.Ongoing]{
 		defaults: delayoffer.OngoingConfig,
 		cut: func(c *delayoffer.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
@@ -63,7 +64,8 @@ var scheduling = []*Descriptor{
 		lacks:    func(c *delayoffer.Config, j *traces.Job) string { return sim.LacksModel(c.Comm, j) },
 		memory:   func(c *delayoffer.Config, x Extent) float64 { return delayOfferBytes(c, c.Window, x) },
 	}),
-	gpuPick(Descriptor{ID: gpupick.ID, Preset: "gpupick-v2-ppo", Ongoing: true}, settings[gpupick.Ongoing]{
+	gpuPick(Descriptor{ID: gpupick.ID, Preset: "gpupick-v2-ppo", Ongoing: true,
+		Trace: generated("proximity", 5, 100_000)}, settings[gpupick.Ongoing]{
 		defaults: gpupick.OngoingConfig,
 		cut: func(c *gpupick.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
@@ -105,7 +107,7 @@ var scheduling = []*Descriptor{
 		ID: queuerank.ID, Preset: "queuerank-v2-ppo",
 		About:   "which waiting job is next; it holds the queue until it fits",
 		Cluster: "pool:256",
-		Trace:   hpcTrace,
+		Trace:   func() workload.TraceConfig { t := hpcTrace(); t.Seed, t.Synth.Jobs = 3, 200_000; return t },
 		Ongoing: true,
 	}), settings[queuerank.Ongoing]{
 		defaults: queuerank.OngoingConfig,
@@ -254,10 +256,8 @@ func delayOffer[C any, P interface {
 }](d Descriptor, by settings[C]) *Descriptor {
 	d.About = "whether a gang takes an offer across machines or racks, or waits for a closer one"
 	d.Takes, d.Cluster, d.mix = Takes{Jobs: true, Cluster: true}, "dally-slow", "dally"
-	d.Trace = func() workload.TraceConfig {
-		t := workload.DefaultTraceConfig()
-		t.Synth.Profile = "dally"
-		return t
+	if d.Trace == nil {
+		d.Trace = generated("dally", workload.DefaultTraceConfig().Seed, workload.DefaultTraceConfig().Synth.Jobs)
 	}
 	d.Rules = rules(delayoffer.Rules(), delayoffer.NewRule)
 	d.Rivals = append([]string{"fifo+skip", "sjf+skip", "las+skip", "srtf+skip"}, slots(delayoffer.Rules())...)
@@ -271,7 +271,10 @@ func gpuPick[C any, P interface {
 	Settings
 }](d Descriptor, by settings[C]) *Descriptor {
 	d.About = "the GPUs of the job whose turn it is, one by one"
-	d.Takes, d.Cluster, d.Trace = Takes{Jobs: true, Cluster: true}, workload.DefaultCluster, workload.DefaultTraceConfig
+	d.Takes, d.Cluster = Takes{Jobs: true, Cluster: true}, workload.DefaultCluster
+	if d.Trace == nil {
+		d.Trace = workload.DefaultTraceConfig
+	}
 	d.Rules, d.Rivals = rules(gpupick.Rules(), gpupick.NewRule), slots(gpupick.Rules())
 	d.Metric = Metric{Key: "comm_cost", Title: "mean communication cost",
 		Of: func(_ *metrics.Summary, info []float64) float64 {
@@ -318,9 +321,17 @@ func modeOf(id string) sched.Mode {
 // and number of jobs are those of the environment's preset, so that all who name the environment play the same jobs.
 func usersTrace(seed uint64, jobs int) func() workload.TraceConfig {
 	return func() workload.TraceConfig {
+		t := generated("philly-users", seed, jobs)()
+		t.Synth.MaxTime = 48 * time.Hour
+		return t
+	}
+}
+
+// generated returns so many jobs of a profile.
+func generated(profile string, seed uint64, jobs int) func() workload.TraceConfig {
+	return func() workload.TraceConfig {
 		t := workload.DefaultTraceConfig()
-		t.Seed, t.Synth.Jobs = seed, jobs
-		t.Synth.Profile, t.Synth.MaxTime = "philly-users", 48*time.Hour
+		t.Seed, t.Synth.Profile, t.Synth.Jobs = seed, profile, jobs
 		return t
 	}
 }
