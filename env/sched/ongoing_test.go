@@ -305,8 +305,9 @@ func TestLittlesLaw(t *testing.T) {
 		jobs[i].Submit -= jobs[0].Submit
 	}
 	jobs[80].Submit += 1000 * time.Hour // when all others have ended
+	plain := func(c *policymix.Config) { c.Reward, c.Relative = "jct", "" }
 	log := alone(t, "sjf", "none", sim.MustEstimates("exact"), jobs)
-	ret, ts := stretch(t, mixed(t, newCuts(t, jobs, 0, 80), func(*policymix.Config) {}), env.Episode{Window: 0}, sjf)
+	ret, ts := stretch(t, mixed(t, newCuts(t, jobs, 0, 80), plain), env.Episode{Window: 0}, sjf)
 	jct, wait, slow := 0.0, 0.0, 0.0
 	for pos := range 80 {
 		x := log[pos]
@@ -319,7 +320,7 @@ func TestLittlesLaw(t *testing.T) {
 	for i, want := range []float64{jct, wait, slow, jobs[80].Submit.Seconds(), 1} { // the one that ends the window
 		if got := ts.Info[sched.InfoJCT+i]; !close9(got, want) {
 			t.Errorf("%s is %v, want %v", mixed(t, newCuts(t, jobs, 0, 80),
-				func(*policymix.Config) {}).Spec().Info[sched.InfoJCT+i].Name, got, want)
+				plain).Spec().Info[sched.InfoJCT+i].Name, got, want)
 		}
 	}
 }
@@ -340,9 +341,9 @@ func TestOngoingEpisodesAreTruncated(t *testing.T) {
 		change func(*policymix.Config)
 		length time.Duration // 0 = any
 	}{
-		{"its time", jobs, []int{20, 60}, func(*policymix.Config) {}, jobs[60].Submit - jobs[20].Submit},
-		{"no warm-up", jobs, []int{0, 60}, func(*policymix.Config) {}, jobs[60].Submit},
-		{"an empty cluster at the end", quiet, []int{20, 60}, func(*policymix.Config) {}, quiet[60].Submit - quiet[20].Submit},
+		{"its time", jobs, []int{20, 60}, plain, jobs[60].Submit - jobs[20].Submit},
+		{"no warm-up", jobs, []int{0, 60}, plain, jobs[60].Submit},
+		{"an empty cluster at the end", quiet, []int{20, 60}, plain, quiet[60].Submit - quiet[20].Submit},
 		{"horizon", jobs, []int{20, 60}, func(c *policymix.Config) { c.Horizon = time.Hour }, time.Hour},
 		{"horizon after all have ended", quiet, []int{20, 60},
 			func(c *policymix.Config) { c.Horizon = 1500 * time.Hour }, 1500 * time.Hour},
