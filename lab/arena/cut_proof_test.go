@@ -26,14 +26,14 @@ func difference(t *testing.T, r *report.StreamReport, a, b string) (log, half fl
 
 // agrees compares two estimates of the difference of two policies from different jobs: they are as far apart as both
 // intervals together allow, or less.
-func agrees(t *testing.T, what, a, b string, base, other *report.StreamReport, settles bool) {
+func agrees(t *testing.T, what, a, b string, base, other *report.StreamReport) {
 	t.Helper()
 	y, h := difference(t, base, a, b)
 	y2, h2 := difference(t, other, a, b)
 	percent := func(y float64) float64 { return 100 * math.Expm1(y) }
 	t.Logf("| %s | `%s` vs `%s` | %+.1f [%+.1f, %+.1f] | %+.1f [%+.1f, %+.1f] |", what, a, b, percent(y), percent(y-h),
 		percent(y+h), percent(y2), percent(y2-h2), percent(y2+h2))
-	if !(math.Abs(y-y2) <= math.Hypot(h, h2)) && settles {
+	if !(math.Abs(y-y2) <= math.Hypot(h, h2)) {
 		t.Errorf("%s: %s vs %s moves from %+.1f to %+.1f %%", what, a, b, percent(y), percent(y2))
 	}
 }
@@ -55,7 +55,6 @@ func TestDifferencesDoNotDependOnTheCut(t *testing.T) {
 
 func cuts(t *testing.T, s sampled, draws int, seed uint64) {
 	t.Helper()
-	settles := s.profile != "philly-users" // whose queue remembers more than these streams have; printed, not required
 	rivals := s.policies()
 	run := func(jobs, warm int) *report.StreamReport { // each policy is compared with the first
 		cfg := s.config(t, draws, jobs)
@@ -70,7 +69,7 @@ func cuts(t *testing.T, s sampled, draws int, seed uint64) {
 		what := fmt.Sprintf("`%s` at %g, %s", s.profile, s.load, x.what)
 		other := run(x.jobs, x.warm)
 		for _, a := range rivals[1:] {
-			agrees(t, what, a, rivals[0], base, other, settles)
+			agrees(t, what, a, rivals[0], base, other)
 		}
 	}
 }
@@ -115,7 +114,7 @@ func blocks(t *testing.T, name, file, settings string) {
 		return
 	}
 	for _, a := range []string{"fifo+skip", "hold"} {
-		agrees(t, name+", blocks × 2", a, "sjf+skip", base, other, true)
+		agrees(t, name+", blocks × 2", a, "sjf+skip", base, other)
 		_, h := difference(t, base, a, "sjf+skip")
 		_, h2 := difference(t, other, a, "sjf+skip")
 		if !(h2 < 1.6*h && h < 1.6*h2) {
