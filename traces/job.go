@@ -41,8 +41,8 @@ type Job struct {
 	// that sets Work of such a job must set Deadline too.
 	SLO    float64
 	Status Status
-	// Started says that the trace has a start of the job, and Waited how long after Submit that was. They are what happened
-	// on the recorded cluster: no simulation may depend on them.
+	// Started says that the trace has a start of the job, and Waited how long after Submit that was. They are what
+	// happened on the recorded cluster: no simulation may depend on them.
 	Started bool
 	Waited  time.Duration
 	// Assumed says that Estimate is no requested time: the reader has set it to Work, for orders and back-filling that

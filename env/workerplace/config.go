@@ -7,8 +7,12 @@ import (
 	"clustergym/internal/fault"
 )
 
-// ID names the environment.
-const ID = "WorkerPlace-v1"
+// ID names version 1, whose table of interference is the same in all episodes, and V2 version 2, in which every episode
+// draws its own.
+const (
+	ID = "WorkerPlace-v1"
+	V2 = "WorkerPlace-v2"
+)
 
 // Config says how large the cluster is and what comes.
 type Config struct {
@@ -28,7 +32,8 @@ type Config struct {
 	Interference float64 `yaml:"interference"`
 	// exponent of what a job loses beside every two others on one server, on top of the pairs; times Interference
 	Crowding float64 `yaml:"crowding,omitempty"`
-	Table    uint64  `yaml:"table"` // seed of the table of interference
+	// seed of the table of interference; in version 2, 0 = each episode draws its own from its seed
+	Table uint64 `yaml:"table"`
 	// deviation of the logarithm of a measured speed; the true one is not changed
 	Noise float64 `yaml:"noise"`
 	// probability that a server fails in an interval, which is lost to its jobs
@@ -37,9 +42,29 @@ type Config struct {
 	Reward string `yaml:"reward"` // jct or progress
 	Obs    string `yaml:"obs"`    // flat, or pairs: one row of features for every action
 	Limit  int    `yaml:"limit"`  // intervals after which an episode is cut off
+
+	Drawn bool `yaml:"-"` // version 2
 }
 
-// DefaultConfig is 6 servers of 8 GPUs and 60 jobs that keep about four fifths of them busy.
+// ID returns the environment's.
+func (c *Config) ID() string {
+	if c.Drawn {
+		return V2
+	}
+	return ID
+}
+
+// redraws reports whether every episode has a table of its own.
+func (c *Config) redraws() bool { return c.Drawn && c.Table == 0 }
+
+// DrawnConfig returns the default settings of version 2.
+func DrawnConfig() Config {
+	c := DefaultConfig()
+	c.Drawn, c.Table = true, 0
+	return c
+}
+
+// DefaultConfig is version 1: 6 servers of 8 GPUs and 60 jobs that keep about four fifths of them busy.
 func DefaultConfig() Config {
 	return Config{
 		Servers: 6, GPUs: 8, CPUs: 32, Memory: 128, Slots: 20, Jobs: 60,

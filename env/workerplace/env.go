@@ -13,7 +13,7 @@ import (
 	"clustergym/traces"
 )
 
-// Env is WorkerPlace-v1. It implements env.Env, env.Tasker, env.Snapshotter, env.Renderer and env.Painter. Not safe for
+// Env is WorkerPlace-v1, or version 2 of it. It implements env.Env, env.Tasker, env.Snapshotter, env.Renderer and env.Painter. Not safe for
 // concurrent use.
 type Env struct {
 	cfg    Config
@@ -69,7 +69,7 @@ var (
 // New returns an environment that runs at the true speeds.
 func New(cfg Config) (*Env, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", ID, err)
+		return nil, fmt.Errorf("%s: %w", cfg.ID(), err)
 	}
 	e := &Env{
 		cfg: cfg, truth: NewTruth(cfg), jobs: make([]job, cfg.Jobs), begun: -1, active: cfg.Servers,
@@ -116,11 +116,11 @@ func (e *Env) Reset(ctx context.Context, ep env.Episode, ts *env.TimeStep) error
 		return err
 	}
 	if e.work == nil && ep.Split != "" {
-		return fmt.Errorf("%w: %s: split %q, want none, for it has no workload", env.ErrEpisode, ID, ep.Split)
+		return fmt.Errorf("%w: %s: split %q, want none, for it has no workload", env.ErrEpisode, e.cfg.ID(), ep.Split)
 	}
 	t, err := readTask(ep.Task, e.tasks)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", env.ErrEpisode, ID, err)
+		return fmt.Errorf("%w: %s: %w", env.ErrEpisode, e.cfg.ID(), err)
 	}
 	if ep, err = e.load(ep, &t); err != nil {
 		return err
@@ -139,13 +139,13 @@ func (e *Env) load(ep env.Episode, t *task) (env.Episode, error) {
 		draw(e.jobs, &e.cfg, t, e.src, e.times)
 		return ep, nil
 	}
-	part, split, err := sched.SplitPart(ID, ep.Split, e.part)
+	part, split, err := sched.SplitPart(e.cfg.ID(), ep.Split, e.part)
 	if err != nil {
 		return ep, err
 	}
 	w, err := e.work.windows.At(part, ep.Seed, ep.Window)
 	if err != nil {
-		return ep, fmt.Errorf("%w: %s: %w", env.ErrEpisode, ID, err)
+		return ep, fmt.Errorf("%w: %s: %w", env.ErrEpisode, e.cfg.ID(), err)
 	}
 	e.work.fill(e.jobs, w.Counting(), &e.cfg, t, ep.Seed)
 	ep.Split = split
@@ -155,6 +155,9 @@ func (e *Env) load(ep env.Episode, t *task) (env.Episode, error) {
 // begin sets the first state of an episode whose jobs are loaded.
 func (e *Env) begin(seed uint64, t task) {
 	e.seed, e.task = seed, t
+	if e.cfg.redraws() {
+		e.truth.redraw(seed)
+	}
 	e.truth.raise(e.cfg.Interference * t.power)
 	least := (largest + e.cfg.GPUs - 1) / e.cfg.GPUs // servers for the largest job
 	if e.work != nil {
@@ -284,11 +287,11 @@ func (e *Env) close() error {
 	if n > 0 {
 		if e.speeds != nil {
 			if err := e.speeds.Speeds(v, &e.place); err != nil {
-				return fmt.Errorf("%s: %w", ID, err)
+				return fmt.Errorf("%s: %w", e.cfg.ID(), err)
 			}
 			for i, x := range v {
 				if x != x {
-					return fmt.Errorf("%s: the speed of job %d is %v", ID, e.place.Jobs[i].Job, x)
+					return fmt.Errorf("%s: the speed of job %d is %v", e.cfg.ID(), e.place.Jobs[i].Job, x)
 				}
 				v[i] = min(max(x, 0.01), 1.5)
 			}

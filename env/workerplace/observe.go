@@ -47,7 +47,7 @@ func (e *Env) describe() env.Spec {
 		return env.Field{Name: name, Shape: shape, Low: 0, High: 1, Unit: what, Doc: doc}
 	}
 	s := env.Spec{
-		ID: ID, Action: env.ActionSpec{Sizes: []int{c.Slots*c.Servers + 1}}, Info: infoFields,
+		ID: c.ID(), Action: env.ActionSpec{Sizes: []int{c.Slots*c.Servers + 1}}, Info: infoFields,
 		Solved: math.NaN(), NoOp: c.Slots * c.Servers, Tau: time.Duration(c.Interval * float64(time.Second)),
 	}
 	if c.Obs == "pairs" {

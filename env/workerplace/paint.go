@@ -25,7 +25,7 @@ func (e *Env) Paint(dst *image.RGBA) error {
 		names := e.names()
 		name := func(j *job) string { return fmt.Sprintf("%s x%d", paint.Cut(names[j.kind], 10), j.workers) }
 		b := paint.Board{
-			Title: ID, More: e.shell.Moment(e.lasts(float64(e.time))),
+			Title: e.cfg.ID(), More: e.shell.Moment(e.lasts(float64(e.time))),
 			Second: fmt.Sprintf("interval %d: %s; x4 = a gang of 4 workers", e.time, e.counts()),
 			Runs:   len(e.running), Waits: len(e.waiting), Down: (e.cfg.Servers - e.active) * e.cfg.GPUs,
 		}

@@ -52,23 +52,24 @@ type Workload struct {
 	servers int
 	spread  [Types][]float64 // [workers × servers]: part of the speed on fewest servers
 	kept    [Types][Types]float64
+	known   [Types][Types]bool // pairs of kept that were measured
 }
 
 // NewWorkload checks every job of the windows, which must hold cfg.Jobs jobs each. An error is one sentence about the
 // first job that the environment cannot take.
 func NewWorkload(cfg Config, windows *traces.Windows, o WorkloadOptions) (*Workload, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", ID, err)
+		return nil, fmt.Errorf("%s: %w", cfg.ID(), err)
 	}
 	if !(o.Load >= 0) || o.Load > 1000 {
 		return nil, fault.New("load", o.Load, "0 (as recorded) to 1000")
 	}
 	if n := windows.Length(); n != cfg.Jobs {
-		return nil, fmt.Errorf("%s: windows of %d jobs, want jobs = %d", ID, n, cfg.Jobs)
+		return nil, fmt.Errorf("%s: windows of %d jobs, want jobs = %d", cfg.ID(), n, cfg.Jobs)
 	}
 	w := &Workload{windows: windows, options: o, dl2: o.Profiles == nil, index: map[string]int{}, servers: cfg.Servers}
 	if err := w.types(); err != nil {
-		return nil, fmt.Errorf("%s: %w", ID, err)
+		return nil, fmt.Errorf("%s: %w", cfg.ID(), err)
 	}
 	room := cfg.Servers * perServer(&cfg)
 	h := sha256.New()
@@ -77,7 +78,7 @@ func NewWorkload(cfg Config, windows *traces.Windows, o WorkloadOptions) (*Workl
 		for i := range jobs {
 			j := &jobs[i]
 			if err := w.check(j, room); err != nil {
-				return nil, fmt.Errorf("%s: job %q: %w", ID, j.ID, err)
+				return nil, fmt.Errorf("%s: job %q: %w", cfg.ID(), j.ID, err)
 			}
 			w.largest = max(w.largest, j.GPUs)
 			fmt.Fprintf(h, "%q %q %d %d %d %d\n", j.ID, j.Model, j.Submit, j.Work, j.GPUs, j.Iterations)
@@ -223,10 +224,10 @@ func (w *Workload) measure(cfg *Config) {
 		for b, other := range w.names {
 			switch x := w.options.Interference; {
 			case x != nil:
-				w.kept[a][b] = x.Kept(&traces.Job{Model: victim}, &traces.Job{Model: other})
+				w.kept[a][b], w.known[a][b] = x.Kept(&traces.Job{Model: victim}, &traces.Job{Model: other}), true
 			case !w.dl2:
 				if v, ok := w.options.Profiles.kept(victim, other); ok {
-					w.kept[a][b] = v
+					w.kept[a][b], w.known[a][b] = v, true
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // stamp says what e's snapshots name.
 func (e *Env) stamp() *sched.Stamp {
 	m := &sched.Stamp{
-		ID: ID, Magics: [2]string{"clustergym workerplace 1\n", "clustergym workerplace 2\n"}, Tasks: true,
+		ID: e.cfg.ID(), Magics: [2]string{"clustergym workerplace 1\n", "clustergym workerplace 2\n"}, Tasks: true,
 		Settings: func(b []byte) []byte { return snap.U64(b, e.fingerprint()) },
 		Reads:    func(r *snap.Reader) bool { return r.U64() == e.fingerprint() },
 	}
@@ -23,10 +23,11 @@ func (e *Env) stamp() *sched.Stamp {
 	return m
 }
 
-// fingerprint tells configurations apart. Without crowding it is what it was before there was crowding, so that older
-// snapshots stay valid.
+// fingerprint tells configurations apart. Without crowding, and in version 1, it is what it was before there were these,
+// so that older snapshots stay valid.
 func (e *Env) fingerprint() uint64 {
-	return rng.Hash(strings.Replace(fmt.Sprintf("%+v", e.cfg), " Crowding:0 ", " ", 1))
+	text := strings.Replace(fmt.Sprintf("%+v", e.cfg), " Crowding:0 ", " ", 1)
+	return rng.Hash(strings.TrimSuffix(text, " Drawn:false}") + map[bool]string{true: "", false: "}"}[e.cfg.Drawn])
 }
 
 // AppendSnapshot implements env.Snapshotter; before the first Reset there is nothing to save (env.ErrResetNeeded).

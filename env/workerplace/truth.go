@@ -52,6 +52,7 @@ type Truth struct {
 	crowd float64               // Config.Crowding, a factor of power for triples
 	// logarithm of what the first keeps, beyond the pairs, beside the two others together; all 0 without crowd
 	triple [Types][Types][Types]float64
+	known  *[Types][Types]bool // pairs of table that were measured; nil = none
 	models []profile.DL2Model
 	work   *Workload // whose measured speeds count; nil = those of models
 	on, ps []int
@@ -80,9 +81,27 @@ func NewTruth(c Config) *Truth {
 
 // record has the types be those of a workload.
 func (t *Truth) record(w *Workload) {
-	t.table = w.kept
+	t.table, t.known = w.kept, &w.known
 	if !w.dl2 {
 		t.work = w
+	}
+}
+
+var tableKey = rng.Hash("workerplace/episode table")
+
+// redraw draws what was not measured for the episode of a seed.
+func (t *Truth) redraw(seed uint64) {
+	seed = rng.At(seed, tableKey)
+	drawn := Table(seed)
+	for a := range drawn {
+		for b, kept := range drawn[a] {
+			if t.known == nil || !t.known[a][b] {
+				t.table[a][b] = kept
+			}
+		}
+	}
+	if t.crowd > 0 {
+		t.triple = triples(seed)
 	}
 }
 

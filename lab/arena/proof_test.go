@@ -40,7 +40,9 @@ func unraced(t *testing.T) {
 func proving(t *testing.T, policies, settings string) *config.Config {
 	t.Helper()
 	cfg := config.Default()
-	for _, set := range append(strings.Fields(settings), "eval.policies=["+policies+"]") {
+	// the workload on which the proofs were made
+	usual := "trace.seed=1 trace.synth.jobs=20000 cluster=topdrl-2x4x4 env.reward=jct "
+	for _, set := range append(strings.Fields(usual+settings), "eval.policies=["+policies+"]") {
 		if err := cfg.Set(set); err != nil {
 			t.Fatal(err)
 		}

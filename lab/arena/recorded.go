@@ -44,7 +44,7 @@ func (w *Scenario) recorded(ctx context.Context, r *runner, of *streamed) (*repo
 		return nil, nil
 	}
 	out.Wait /= statistic.Number(out.Jobs)
-	var settings configs.Validator = w.judged()
+	settings := w.judged()
 	if err := configs.Own(&settings); err != nil {
 		return nil, err
 	}

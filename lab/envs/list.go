@@ -400,8 +400,14 @@ var planning = []*Descriptor{
 		memory: dagPlaceBytes,
 		record: (*Workload).loadGraphs,
 	}),
-	describe(Descriptor{
-		ID: workerplace.ID, Preset: "workerplace-maml",
+	workerPlace(workerplace.V2, "workerplace-v2-ppo", workerplace.DrawnConfig),
+	workerPlace(workerplace.ID, "workerplace-maml", workerplace.DefaultConfig),
+}
+
+// workerPlace describes a version of WorkerPlace.
+func workerPlace(id, preset string, defaults func() workerplace.Config) *Descriptor {
+	return describe(Descriptor{
+		ID: id, Preset: preset,
 		About:  "the job and server of the next worker, or the end of the interval",
 		Takes:  Takes{Jobs: true, Models: true},
 		Trace:  workload.DefaultTraceConfig,
@@ -410,14 +416,18 @@ var planning = []*Descriptor{
 		Metric: Metric{Key: "jct_s", Title: "mean JCT", Unit: "s",
 			Of: func(_ *metrics.Summary, info []float64) float64 { return info[workerplace.InfoJCT] }},
 	}, settings[workerplace.Config]{
-		defaults: workerplace.DefaultConfig,
+		defaults: defaults,
 		open: func(c workerplace.Config, src *Source, part traces.Part) (env.Env, error) {
+			c.Drawn = id == workerplace.V2
 			return workerplace.NewRecorded(c, src.Workers, part)
 		},
-		page:   workerplace.Page,
+		page: func(c workerplace.Config, s env.Spec) string {
+			c.Drawn = id == workerplace.V2
+			return workerplace.Page(c, s)
+		},
 		memory: workerPlaceBytes,
 		record: (*Workload).loadWorkers,
-	}),
+	})
 }
 
 // problems returns the environments with known answers. They have no settings, and random play is their only rival.

@@ -165,6 +165,7 @@ func TestMemoryIsAnUpperBound(t *testing.T) {
 		},
 		workerplace.ID: {{nil, 16}, {kw("jobs", 1000), 4}, {kw("servers", 1000), 2}, {kw("servers", 1000, "jobs", 500), 1},
 			{kw("gpus", 64, "slots", 100), 4}},
+		workerplace.V2: {{nil, 16}, {kw("jobs", 1000), 4}, {kw("servers", 1000), 2}},
 	}
 	for _, id := range IDs() {
 		r := registry(t, nil) // its workloads leave with it: each measurement collects the garbage of all that is still there

@@ -12,8 +12,8 @@ const stopsMark = " (stops jobs)"
 // FreeStops is Assumptions.Stops where a job that is stopped continues later as if nothing had happened.
 const FreeStops = "stops are free"
 
-// StopsJobs reports whether a policy of a comparison in the environment called env stops running jobs: an order over the
-// whole queue, a rule of the environment, or a search on top of either. Agents may where the assumptions name a price.
+// StopsJobs reports whether a policy of a comparison in the environment called env stops running jobs: an order over
+// the whole queue, a rule of the environment, or a search on top of either. Agents may where the assumptions name a price.
 func StopsJobs(env, kind, name string) bool {
 	base := policyname.Of(name).Base
 	switch kind {
@@ -44,7 +44,7 @@ func (r *Report) stopsLine() string {
 	return Wrapped("assumed: " + r.Stops)
 }
 
-// Assumed says in one line what the comparison rests on, for above its table, where the estimates of run times stand too.
+// Assumed says in one line what the comparison rests on, for above its table, where the estimates stand too.
 func (r *StreamReport) Assumed() string {
 	a := &r.Assumptions
 	return "assumed: placement " + a.Placement + "; communication " + a.Communication + "; " + a.Stops +

@@ -20,9 +20,9 @@ const (
 // oracle says what exact estimates are.
 const oracle = "an oracle: no cluster knows run times"
 
-// choose sets the estimates of a configuration that names none to what a cluster has: requested times if every job of the
-// workload comes with one, else forecasts from the jobs that have ended. all are the jobs, nil if they are streamed; then
-// the file is read up to the first job without a requested time.
+// choose sets the estimates of a configuration that names none to what a cluster has: requested times if every job of
+// the workload comes with one, else forecasts from the jobs that have ended. all are the jobs, nil if they are
+// streamed; then the file is read up to the first job without a requested time.
 func (r *simulation) choose(ctx context.Context, all []traces.Job) error {
 	cfg := r.cfg
 	if !cfg.Policy.Estimates.IsZero() {
@@ -54,8 +54,8 @@ func (c *Config) asks() bool {
 	})
 }
 
-// asked reports whether j comes with a time that its user has requested, or has the limit that stands for it. Logs without
-// requests get the run time instead, which no cluster has.
+// asked reports whether j comes with a time that its user has requested, or has the limit that stands for it. Logs
+// without requests get the run time instead, which no cluster has.
 func (c *Config) asked(j *traces.Job) bool {
 	return j.Estimate > 0 && (!j.Assumed || c.Trace.Limit > 0)
 }

@@ -116,7 +116,8 @@ func (c *Config) validatePeer(l *fault.List) {
 	l.Add(c.Horizon == 0, "horizon", c.Horizon, "0s: the machine "+c.Peer.Name+" runs until all jobs have ended")
 	l.Add(c.Warmup == 0, "warmup", c.Warmup, "0: the machine "+c.Peer.Name+" counts all jobs")
 	l.Add(c.Tail == 0, "tail", c.Tail, "0: the machine "+c.Peer.Name+" counts all jobs")
-	l.Add(c.Policy.Estimates.IsZero() || c.Policy.Estimates.Mode == sim.EstimateExact, "policy.estimates", c.Policy.Estimates.String(),
+	est := c.Policy.Estimates
+	l.Add(est.IsZero() || est.Mode == sim.EstimateExact, "policy.estimates", est.String(),
 		"exact: the machine "+c.Peer.Name+" has no predictors")
 	l.Add(c.Interference == "", "interference", c.Interference, "nothing: the machine "+c.Peer.Name+" knows none")
 }

@@ -172,8 +172,8 @@ func (d *Reader) read(j *traces.Job) (keep bool) {
 	return true
 }
 
-// wait returns the time from submit to start, if the log has it. Nothing depends on it, so that no text in its place is a
-// fault.
+// wait returns the time from submit to start, if the log has it. Nothing depends on it, so that no text in its place is
+// a fault.
 func (d *Reader) wait() (t time.Duration, ok bool) {
 	const most = int64(traces.MaxTime / time.Second)
 	if v := d.v[fieldWait]; d.whole&(1<<fieldWait) != 0 {

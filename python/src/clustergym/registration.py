@@ -42,6 +42,7 @@ ENVIRONMENTS: dict[str, float | None] = {
     "RLScheduler-v1": None,
     "RLTune-v1": None,
     "WorkerPlace-v1": None,
+    "WorkerPlace-v2": None,
 }
 
 
