@@ -29,7 +29,7 @@ import (
 var scheduling = []*Descriptor{
 	jobSelect(jobselect.ID, "quickstart", jobselect.OngoingConfig, usersTrace),
 	jobSelect(jobselect.V1, "quickstart-v1", jobselect.DefaultConfig, workload.DefaultTraceConfig),
-	delayOffer(Descriptor{ID: delayoffer.ID, Ongoing: true}, settings[delayoffer.Ongoing]{
+	delayOffer(Descriptor{ID: delayoffer.ID, Preset: "delayoffer-v2-ppo", Ongoing: true}, settings[delayoffer.Ongoing]{
 		defaults: delayoffer.OngoingConfig,
 		cut: func(c *delayoffer.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
@@ -63,7 +63,7 @@ var scheduling = []*Descriptor{
 		lacks:    func(c *delayoffer.Config, j *traces.Job) string { return sim.LacksModel(c.Comm, j) },
 		memory:   func(c *delayoffer.Config, x Extent) float64 { return delayOfferBytes(c, c.Window, x) },
 	}),
-	gpuPick(Descriptor{ID: gpupick.ID, Ongoing: true}, settings[gpupick.Ongoing]{
+	gpuPick(Descriptor{ID: gpupick.ID, Preset: "gpupick-v2-ppo", Ongoing: true}, settings[gpupick.Ongoing]{
 		defaults: gpupick.OngoingConfig,
 		cut: func(c *gpupick.Ongoing) sched.Taken {
 			return sched.Taken{MaxGPUs: c.MaxGPUs, Window: c.Window, Warm: c.Warm, Estimates: c.Estimates,
@@ -102,7 +102,7 @@ var scheduling = []*Descriptor{
 	policyMix(policymix.ID, "policymix-v2-ppo", policymix.OngoingConfig, usersTrace),
 	policyMix(policymix.V1, "policymix-ppo", policymix.DefaultConfig, workload.DefaultTraceConfig),
 	describe(ranking(Descriptor{
-		ID:      queuerank.ID,
+		ID: queuerank.ID, Preset: "queuerank-v2-ppo",
 		About:   "which waiting job is next; it holds the queue until it fits",
 		Cluster: "pool:256",
 		Trace:   hpcTrace,
@@ -312,8 +312,8 @@ func modeOf(id string) sched.Mode {
 	return sched.Drained
 }
 
-// usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something. They
-// have a time limit: Philly had none, and a few jobs of weeks would decide the mean of each draw on a small cluster.
+// usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something.
+// They have a time limit: Philly had none, and a few jobs of weeks would decide the mean of each draw on a small cluster.
 func usersTrace() workload.TraceConfig {
 	t := workload.DefaultTraceConfig()
 	t.Synth.Profile, t.Synth.MaxTime = "philly-users", 48*time.Hour
