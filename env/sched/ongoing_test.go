@@ -341,8 +341,8 @@ func TestOngoingEpisodesAreTruncated(t *testing.T) {
 		change func(*policymix.Config)
 		length time.Duration // 0 = any
 	}{
-		{"its time", jobs, []int{20, 60}, plain, jobs[60].Submit - jobs[20].Submit},
-		{"no warm-up", jobs, []int{0, 60}, plain, jobs[60].Submit},
+		{"its time", jobs, []int{20, 60}, func(*policymix.Config) {}, jobs[60].Submit - jobs[20].Submit},
+		{"no warm-up", jobs, []int{0, 60}, func(*policymix.Config) {}, jobs[60].Submit},
 		{"an empty cluster at the end", quiet, []int{20, 60}, func(*policymix.Config) {}, quiet[60].Submit - quiet[20].Submit},
 		{"horizon", jobs, []int{20, 60}, func(c *policymix.Config) { c.Horizon = time.Hour }, time.Hour},
 		{"horizon after all have ended", quiet, []int{20, 60},
