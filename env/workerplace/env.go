@@ -13,8 +13,8 @@ import (
 	"clustergym/traces"
 )
 
-// Env is WorkerPlace-v1, or version 2 of it. It implements env.Env, env.Tasker, env.Snapshotter, env.Renderer and env.Painter. Not safe for
-// concurrent use.
+// Env is WorkerPlace-v1, or version 2 of it. It implements env.Env, env.Tasker, env.Snapshotter, env.Renderer and
+// env.Painter. Not safe for concurrent use.
 type Env struct {
 	cfg    Config
 	spec   env.Spec

@@ -23,8 +23,8 @@ func (e *Env) stamp() *sched.Stamp {
 	return m
 }
 
-// fingerprint tells configurations apart. Without crowding, and in version 1, it is what it was before there were these,
-// so that older snapshots stay valid.
+// fingerprint tells configurations apart. Without crowding, and in version 1, it is what it was before there were
+// these, so that older snapshots stay valid.
 func (e *Env) fingerprint() uint64 {
 	text := strings.Replace(fmt.Sprintf("%+v", e.cfg), " Crowding:0 ", " ", 1)
 	return rng.Hash(strings.TrimSuffix(text, " Drawn:false}") + map[bool]string{true: "", false: "}"}[e.cfg.Drawn])

@@ -28,7 +28,8 @@ import (
 // scheduling are the environments over jobs on a simulated cluster.
 var scheduling = []*Descriptor{
 	jobSelect(jobselect.ID, "quickstart", "8x8", jobselect.OngoingConfig, usersTrace(2, 180_000)),
-	jobSelect(jobselect.V1, "quickstart-v1", workload.DefaultCluster, jobselect.DefaultConfig, workload.DefaultTraceConfig),
+	jobSelect(jobselect.V1, "quickstart-v1", workload.DefaultCluster, jobselect.DefaultConfig,
+		workload.DefaultTraceConfig),
 	delayOffer(Descriptor{ID: delayoffer.ID, Preset: "delayoffer-v2-ppo", Ongoing: true,
 		Trace: generated("dally-multi", 7, 100_000)}, settings[delayoffer.Ongoing]{
 		defaults: delayoffer.OngoingConfig,
@@ -316,9 +317,10 @@ func modeOf(id string) sched.Mode {
 	return sched.Drained
 }
 
-// usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something. They
-// have a time limit: Philly had none, and a few jobs of weeks would decide the mean of each draw on a small cluster. Seed
-// and number of jobs are those of the environment's preset, so that all who name the environment play the same jobs.
+// usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something.
+// They have a time limit: Philly had none, and a few jobs of weeks would decide the mean of each draw on a small
+// cluster. Seed and number of jobs are those of the environment's preset, so that all who name the environment play the
+// same jobs.
 func usersTrace(seed uint64, jobs int) func() workload.TraceConfig {
 	return func() workload.TraceConfig {
 		t := generated("philly-users", seed, jobs)()

@@ -548,8 +548,8 @@ func (r *Registry) refusal(key, name string, err error) error {
 	return fault.New(key, name, "a path below the server's --trace-root, relative to it")
 }
 
-// JobsHash returns a hash of every field of w's jobs that an episode can depend on: not of their recorded starts. Name, Group and Assumed, on which an episode depends only with
-// causal estimates, are left out unless named is set.
+// JobsHash returns a hash of every field of w's jobs that an episode can depend on: not of their recorded starts. Name,
+// Group and Assumed, on which an episode depends only with causal estimates, are left out unless named is set.
 func JobsHash(w *traces.Windows, named bool) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for part := range SplitNames {

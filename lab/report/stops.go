@@ -13,7 +13,8 @@ const stopsMark = " (stops jobs)"
 const FreeStops = "stops are free"
 
 // StopsJobs reports whether a policy of a comparison in the environment called env stops running jobs: an order over
-// the whole queue, a rule of the environment, or a search on top of either. Agents may where the assumptions name a price.
+// the whole queue, a rule of the environment, or a search on top of either. Agents may where the assumptions name a
+// price.
 func StopsJobs(env, kind, name string) bool {
 	base := policyname.Of(name).Base
 	switch kind {

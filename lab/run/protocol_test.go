@@ -111,7 +111,7 @@ func TestAnExternalPolicyPlaysStreams(t *testing.T) {
 func TestAProgramDoesNotSeeWhichJobsCount(t *testing.T) {
 	seen := func(jobs int) (text string) {
 		cfg := streamRun()
-		cfg.Eval.Streams.Jobs, cfg.Eval.Streams.Warm = jobs, 300-jobs // the same draws
+		cfg.Eval.Streams.Jobs, cfg.Eval.Streams.Warm = jobs, 700-jobs // the same draws
 		x := atHome(time.Millisecond, func(ctx context.Context, f server.Factory) error {
 			m, err := open(ctx, f, "x", 1)
 			if err != nil {
