@@ -313,7 +313,8 @@ func modeOf(id string) sched.Mode {
 }
 
 // usersTrace returns jobs whose users repeat themselves, so that forecasts from jobs that have ended say something.
-// They have a time limit: Philly had none, and a few jobs of weeks would decide the mean of each draw on a small cluster.
+// They have a time limit: Philly had none, and a few jobs of weeks would decide the mean of each draw on a small
+// cluster.
 func usersTrace() workload.TraceConfig {
 	t := workload.DefaultTraceConfig()
 	t.Synth.Profile, t.Synth.MaxTime = "philly-users", 48*time.Hour
