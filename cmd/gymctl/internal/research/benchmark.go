@@ -41,15 +41,16 @@ func benchmarkVerb(a *cli.App) *cobra.Command {
 	c := cli.Parent(&cobra.Command{
 		Use:   "benchmark",
 		Short: "Score policies on the tasks of ClusterGym-Bench",
-		Long: `benchmark is ClusterGym-Bench: tasks over all scheduling environments with fixed windows, on which a policy scores 0 if it is
-no better than random play and 1 if it is as good as the best rule that knows as much (docs/evidence/benchmark.md).
+		Long: `benchmark is ClusterGym-Bench: fixed scheduling tasks, on which a policy scores 0 if it is no better than random play and
+1 if it is as good as the best rule that knows as much (docs/evidence/benchmark.md). Tasks of version 2, the default, are
+played on streams: draws of a generator, or a public trace in blocks. --version v1 plays the windows of version 1.
 
-list names the tasks, train trains their agents by the protocol, run plays a policy on the development windows, report
-compares, and submit packs a row. The windows of the leaderboard are drawn from a seed of which the version's file has
-the hash alone until the version closes; open plays a row on them, and is for those who have the seed.`,
+list names the tasks, train trains their agents by the protocol, run plays a policy on the development draws, report
+compares, and submit packs a row. The draws of the leaderboard come from a seed of which the version's file has the hash
+alone until the version closes; open plays a row on them, and is for those who have the seed.`,
 		Example: `  gymctl benchmark list
-  gymctl benchmark run --policy heft -o runs/heft
-  gymctl benchmark report runs/heft`,
+  gymctl benchmark run --policy hold -o runs/hold
+  gymctl benchmark report runs/hold`,
 	})
 	c.AddCommand(
 		benchmarkListVerb(a), benchmarkShowVerb(a), benchmarkTrainVerb(a), benchmarkRunVerb(a), benchmarkReportVerb(a),
@@ -86,10 +87,11 @@ func benchmarkListVerb(a *cli.App) *cobra.Command {
 		Use:   "list [TASK...]",
 		Short: "List the tasks with their hashes",
 		Long: `list names the tasks that TASK or patterns such as 'jobselect-*' choose, all without one: environment, what is known of run
-times, windows, and the metric of random play and of the best rule on the development windows, between which scores are
-measured. The hash of a task covers the jobs of its windows.`,
+times, draws (windows in version 1), and the metric of random play and of the best rule on the development draws, between which
+scores are measured. The hash of a task covers the jobs that are played.`,
 		Example: `  gymctl benchmark list
-  gymctl benchmark list queuerank-easy-exact --json`,
+  gymctl benchmark list queuerank-easy-causal --json
+  gymctl benchmark list --version v1 'workerplace-*'`,
 		RunE: func(c *cobra.Command, patterns []string) error {
 			v, err := version()
 			if err != nil {
@@ -159,9 +161,9 @@ environment and its windows are the task's; agent and training are where to begi
 
 --kwargs prints the arguments that make the task's environment over the bridge instead, as one JSON document: for clustergym.make
 and for --kwargs of the examples in python/examples. --json has them too, beside the environment and the number of steps.`,
-		Example: `  gymctl benchmark show preempt-users-causal
-  gymctl benchmark show queuerank-easy-exact --json
-  gymctl benchmark show queuerank-easy-exact --kwargs`,
+		Example: `  gymctl benchmark show preempt-users-64-causal
+  gymctl benchmark show queuerank-easy-causal --json
+  gymctl benchmark show queuerank-easy-causal --kwargs`,
 		Args: cli.Args(1, 1, "one TASK"),
 		RunE: func(c *cobra.Command, names []string) error {
 			v, err := version()
@@ -423,7 +425,7 @@ bytes. The same folder takes further tasks.
   gymctl benchmark run --policy rollout:hold --budget 32 --tasks 'jobselect-*' -o runs/search
   gymctl benchmark run --checkpoint runs/ours -o runs/ours-played
   gymctl benchmark run --policy-onnx runs/sb3 -o runs/sb3-played
-  gymctl benchmark run --serve 127.0.0.1:8765 --external sb3 --file sb3.zip --tasks queuerank-easy-exact -o runs/sb3`,
+  gymctl benchmark run --serve 127.0.0.1:8765 --external sb3 --file sb3.zip --tasks queuerank-easy-causal -o runs/sb3`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
 	o.flags(c)
