@@ -416,16 +416,24 @@ func (v *Version) NewReferences(results []*Results, best map[string]Reference) (
 		if m, ok := means[Random]; ok {
 			ref.Random = m
 		}
+		cfg, err := t.Config()
+		if err != nil {
+			return nil, err
+		}
 		for _, rule := range t.Rules { // of equal ones the first
-			if m, ok := means[rule]; ok && (best == nil && !(m >= ref.Best) || best != nil && rule == best[t.Name].Rule) {
-				ref.Rule, ref.Best = rule, m
+			full := rule // results have the whole name: fifo+easy is fifo+strict+easy
+			if p, err := cfg.Rival(rule); err == nil {
+				full = p.Name
+			}
+			if m, ok := means[full]; ok && (best == nil && !(m >= ref.Best) || best != nil && rule == best[t.Name].Rule) {
+				ref.Rule, ref.Best, ref.BestBy = rule, m, by[full]
 			}
 		}
 		if math.IsNaN(ref.Random) || math.IsNaN(ref.Best) {
 			continue
 		}
-		if t.Track != "" {
-			ref.RandomBy, ref.BestBy = by[Random], by[ref.Rule]
+		if ref.RandomBy = by[Random]; t.Track == "" {
+			ref.RandomBy, ref.BestBy = nil, nil
 		}
 		if err := ref.check(t, sealed); err != nil {
 			return nil, err
