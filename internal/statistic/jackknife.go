@@ -108,8 +108,8 @@ func (c contrast) jackknife(a, b []float64) estimate {
 }
 
 // Quotient95 returns ΣA/ΣB over units on which both have a value, ΣB > 0, with its jackknife standard error and its
-// 95 % interval, which has the additions for skewness of CompareReplications and is missing below MinUnits. ΣA may have any
-// sign. It panics if a and b differ in length.
+// 95 % interval, which has the additions for skewness of CompareReplications and is missing below MinUnits. ΣA may have
+// any sign. It panics if a and b differ in length.
 func Quotient95(a, b []float64) (ratio, se float64, ci Interval) {
 	if len(a) != len(b) {
 		panic(fmt.Sprintf("statistic: %d values over %d", len(a), len(b)))

@@ -16,8 +16,8 @@ import (
 )
 
 // PlayRules plays random play and every rule of tasks, each into a folder of opt.Dir by the rule's name: what Play
-// makes of each of them, to the same bytes, in less time, for the rules of a task play together. What the folders have is not
-// played again. It returns the results by rule.
+// makes of each of them, to the same bytes, in less time, for the rules of a task play together. What the folders have
+// is not played again. It returns the results by rule.
 func (v *Version) PlayRules(ctx context.Context, opt Options) ([]*Results, error) {
 	if opt.Tasks == nil {
 		opt.Tasks, _ = v.Match()
