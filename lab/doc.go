@@ -40,7 +40,6 @@
 //   - tune: finds the weights of a scheduler by trying: it draws weights, simulates the same jobs with all of them, and
 //     moves to those that do best (the cross-entropy method: Rubinstein, "The cross-entropy method for combinatorial
 //     and continuous optimization", Methodology and Computing in Applied Probability 1, 1999)
-//   - benchmark: is ClusterGym-Bench: scheduling tasks with fixed windows, scores that compare across them, and a
-//     leaderboard
+//   - benchmark: is ClusterGym-Bench: fixed scheduling tasks, scores that compare across them, and a leaderboard
 //   - sweep: is gymctl sweep: it searches for settings by random draws and successive halving over runs of package run
 package lab

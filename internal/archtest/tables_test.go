@@ -175,7 +175,7 @@ var arrows = map[string][]string{
 	"lab/run":                {lower, "lab/arena", "lab/brought", "lab/config", "lab/report", "lab/rundir"},
 	"lab/sweep":              {lower, "lab/arena", "lab/config", "lab/report", "lab/run", "lab/rundir"},
 	"lab/benchmark": {lower, "lab/arena", "lab/config", "lab/envs", "lab/htmlpage", "lab/report", "lab/run",
-		"lab/rundir"},
+		"lab/rundir", "lab/workload"},
 	"lab/speed": {lower, "lab/arena", "lab/config", "lab/envs", "lab/simulate", "lab/workload"},
 
 	"ops/steer/mirror": {lower},

@@ -1,6 +1,9 @@
 package statistic
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // contrast is a scale on which the sums of two policies are compared. It is 0 where the sums are equal and changes its
 // sign where they change places.
@@ -102,6 +105,24 @@ func (c contrast) jackknife(a, b []float64) estimate {
 		e.skew = m3 / math.Pow(m2, 1.5) * math.Sqrt(n*(n-1)) / (n - 2)
 	}
 	return e
+}
+
+// Quotient95 returns ΣA/ΣB over units on which both have a value, ΣB > 0, with its jackknife standard error and its
+// 95 % interval, which has the additions for skewness of CompareReplications and is missing below MinUnits. ΣA may have
+// any sign. It panics if a and b differ in length.
+func Quotient95(a, b []float64) (ratio, se float64, ci Interval) {
+	if len(a) != len(b) {
+		panic(fmt.Sprintf("statistic: %d values over %d", len(a), len(b)))
+	}
+	ci = noInterval()
+	if len(a) < 2 {
+		return quotient.of(sum(a), sum(b)), math.NaN(), ci
+	}
+	e := quotient.jackknife(a, b)
+	if len(a) >= MinUnits {
+		ci = e.interval()
+	}
+	return e.y, e.se, ci
 }
 
 // widened returns the quantile u of Student's t with an addition for the skewness γ of the sample.

@@ -2,7 +2,10 @@ package arena
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 
 	"clustergym/distributed/workqueue"
@@ -10,8 +13,10 @@ import (
 	"clustergym/lab/config"
 	"clustergym/lab/envs"
 	"clustergym/lab/report"
+	"clustergym/lab/stream"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
+	"clustergym/traces/csv"
 )
 
 // EvalOptions are the arguments of an evaluation that its configuration does not contain.
@@ -181,8 +186,8 @@ func Scores(ctx context.Context, cfg config.Config, opt EvalOptions) ([]Scored, 
 }
 
 // TestSHA returns a hash of everything that decides the episodes of the test part of cfg, whose scenario w is:
-// settings, cluster, jobs, the number of windows and their seed. The trace's name, and what training alone uses, are
-// not in it.
+// settings, cluster, jobs, the number of windows or draws and their seed. The trace's name, and what training alone
+// uses, are not in it. Of draws of a generator the jobs of the first one are in it.
 func (w *Scenario) TestSHA(cfg *config.Config) (string, error) {
 	if !w.About.Scheduling() {
 		return "", errors.New("arena: a problem has no test part")
@@ -194,5 +199,24 @@ func (w *Scenario) TestSHA(cfg *config.Config) (string, error) {
 			return "", err
 		}
 	}
-	return w.sha(cfg, traces.Test, n)
+	sha, err := w.sha(cfg, traces.Test, n)
+	if err != nil || !cfg.Streamed() || !w.Generated() {
+		return sha, err
+	}
+	return w.drawSHA(cfg, sha)
+}
+
+// drawSHA returns a hash of text and of the first test draw of cfg.
+func (w *Scenario) drawSHA(cfg *config.Config, text string) (string, error) {
+	s := stream.Generated(cfg.Eval.Streams.Filled(), w.Draw, w.Kept(), cfg.Eval.Seed, stream.Test)
+	win, err := s.At(context.Background(), 0)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, text)
+	if _, err := csv.Write(h, &traces.Slice{Jobs: win.Jobs}); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -19,7 +19,7 @@ func TestBoundsAreThoseOfTheTasks(t *testing.T) {
 	if raced.On {
 		t.Skip("one goroutine beside those of decompression, in which no race can be; make unit runs this test")
 	}
-	v := Current()
+	v := Numbered(1)
 	some := []string{"jobselect-philly-exact", "preempt-users-causal", "queuerank-gangs-exact", "gpupick-helios-128-exact",
 		"delayoffer-gangs-exact", "dagplace-busy", "workerplace-ps"}
 	if testing.Short() {
@@ -57,7 +57,7 @@ func TestRowsThatAreTooGoodAreRefused(t *testing.T) {
 	if raced.On {
 		t.Skip("one goroutine beside those of decompression, in which no race can be; make unit runs this test")
 	}
-	v := Current()
+	v := Numbered(1)
 	for i := range v.Tasks {
 		task := &v.Tasks[i]
 		cfg, err := task.Config()
@@ -112,7 +112,7 @@ func TestRowsThatAreTooGoodAreRefused(t *testing.T) {
 
 // Programs play windows over the bridge, which environments without a simulator do not have there.
 func TestRowsOfProgramsAreOfTasksThatProgramsPlay(t *testing.T) {
-	v := Current()
+	v := Numbered(1)
 	for i := range v.Tasks {
 		task := &v.Tasks[i]
 		cfg, err := task.Config()

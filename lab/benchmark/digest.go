@@ -27,6 +27,9 @@ func (t *Task) Digest(w *arena.Scenario, cfg *config.Config) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d\n%s\n%s\n%s\n%s\n%d\n%s\n", Name, t.version, t.Name, metric(cfg).Key, Rung(cfg), episodes,
 		cfg.Eval.Seeds, strings.Join(t.Rules, ","))
+	if t.Track != "" {
+		fmt.Fprintf(h, "%s %d\n", t.Track, t.Blocks)
+	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 

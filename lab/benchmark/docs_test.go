@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -19,8 +20,12 @@ const page = "../../docs/evidence/benchmark.md"
 func taskTable(t *testing.T, v *Version) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString(
-		"| task | what it tests | run times | windows | steps | random → best | hash |\n|---|---|---|---|---|---|---|\n")
+	units := "windows"
+	if v.streamed() {
+		units = "draws or blocks"
+	}
+	b.WriteString("| task | what it tests | run times | " + units +
+		" | steps | random → best | hash |\n|---|---|---|---|---|---|---|\n")
 	for i := range v.Tasks {
 		task := &v.Tasks[i]
 		cfg, err := task.Config()
@@ -30,14 +35,14 @@ func taskTable(t *testing.T, v *Version) string {
 		ref, _ := v.Reference(task)
 		m := metric(&cfg)
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %d | %d | %s: %s → %s (`%s`) | `%s` |\n", task.Name, task.Tests, Rung(&cfg),
-			Windows(&cfg), cfg.Train.Steps, m.Title, m.Show(ref.Random), m.Show(ref.Best), ref.Rule, task.Hash[:12])
+			task.Units(&cfg, Development), cfg.Train.Steps, m.Title, m.Show(ref.Random), m.Show(ref.Best), ref.Rule, task.Hash[:12])
 	}
 	return b.String()
 }
 
 func boardTable(t *testing.T, v *Version) string {
 	t.Helper()
-	board, err := Leaderboard()
+	board, err := v.Leaderboard()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,17 +58,27 @@ func boardTable(t *testing.T, v *Version) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("| row | tasks | IQM, development [95 %, other tasks too] | IQM, sealed |\n|---|---|---|---|\n")
+	over := "other tasks too"
+	if v.streamed() {
+		over = "other draws"
+	}
+	b.WriteString("| row | tasks | IQM, development [95 %, " + over + "] | IQM, sealed |\n|---|---|---|---|\n")
 	for i := range dev.Rows {
 		r := &dev.Rows[i]
-		if r.Kind == KindRule && r.Tasks < len(all) { // most rules are of one environment
+		if !v.streamed() && r.Kind == KindRule && r.Tasks < len(all) { // most rules are of one environment
 			continue
 		}
-		s := "–"
+		s, ci := "–", r.OnTasks
+		if v.streamed() {
+			ci = r.OnRuns
+		}
 		if x := sealed[r.Name]; x != nil {
 			s = span(x.IQM, x.OnTasks)
+			if v.streamed() {
+				s = span(x.IQM, x.OnRuns)
+			}
 		}
-		fmt.Fprintf(&b, "| `%s` | %d | %s | %s |\n", r.Name, r.Tasks, span(r.IQM, r.OnTasks), s)
+		fmt.Fprintf(&b, "| `%s` | %d | %s | %s |\n", r.Name, r.Tasks, span(r.IQM, ci), s)
 	}
 	return b.String()
 }
@@ -71,7 +86,7 @@ func boardTable(t *testing.T, v *Version) string {
 // agentTable has the scores of all rows of agents on each task that one of them has.
 func agentTable(t *testing.T, v *Version) string {
 	t.Helper()
-	board, err := Leaderboard()
+	board, err := v.Leaderboard()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,15 +120,55 @@ func agentTable(t *testing.T, v *Version) string {
 	return b.String()
 }
 
+// ruleTable has what the rules of each task reach: the best ones, and all that are above 1.
+func ruleTable(t *testing.T, v *Version) string {
+	t.Helper()
+	board, err := v.Leaderboard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| task | rules on development draws | rules on sealed draws |\n|---|---|---|\n")
+	for i := range v.Tasks {
+		name := v.Tasks[i].Name
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, foremost(board.Entries(Development), name),
+			foremost(board.Entries(Sealed), name))
+	}
+	return b.String()
+}
+
+// foremost names the rules ahead on a task, three and more where several are above 1, with their intervals.
+func foremost(all []Entry, task string) string {
+	rules := slices.DeleteFunc(slices.Clone(all), func(e Entry) bool {
+		return e.Kind != KindRule || len(e.Scores[task]) == 0 || e.Name == "best"
+	})
+	slices.SortStableFunc(rules, func(a, b Entry) int { return cmp.Compare(b.Scores[task][0], a.Scores[task][0]) })
+	var out []string
+	for i, e := range rules {
+		if s := e.Scores[task][0]; i < 4 || s > 1 {
+			text := fmt.Sprintf("`%s` %.2f", e.Name, s)
+			if ci, ok := e.CI95[task]; ok && ci.Known() && ci[0] < ci[1] {
+				text += fmt.Sprintf(" [%.2f, %.2f]", ci[0], ci[1])
+			}
+			out = append(out, text)
+		}
+	}
+	if out == nil {
+		return "–"
+	}
+	return strings.Join(out, ", ")
+}
+
 func TestTablesOfThePageAreThoseOfTheProgram(t *testing.T) {
-	v := Current()
+	v, two := Numbered(1), Numbered(2)
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	doc := string(text)
 	for name, want := range map[string]string{"tasks": taskTable(t, v), "board": boardTable(t, v),
-		"agents": agentTable(t, v)} {
+		"agents": agentTable(t, v), "tasks of version 2": taskTable(t, two), "board of version 2": boardTable(t, two),
+		"rules of version 2": ruleTable(t, two)} {
 		begin, end := "<!-- "+name+" -->\n", "<!-- end -->\n"
 		before, rest, ok1 := strings.Cut(doc, begin)
 		got, after, ok2 := strings.Cut(rest, end)

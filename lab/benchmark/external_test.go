@@ -51,7 +51,7 @@ func playAs(ctx context.Context, f server.Factory, name, rule string) (err error
 // Two programs that play rules over the bridge are two runs of one row, with the values of the rules, whether the
 // metric is the simulator's or the environment's own. The row has the hash of what they play with.
 func TestProgramsAreRunsOfARow(t *testing.T) {
-	v := Current()
+	v := Numbered(1)
 	for _, c := range []struct{ task, a, b string }{{"gpupick-proximity-exact", "optimal", "pack"},
 		{"queuerank-users-causal", "sjf", "fifo"}} {
 		tasks, err := v.Match(c.task)
@@ -117,7 +117,7 @@ func TestKwargsMakeTheTasksEnvironment(t *testing.T) {
 	if raced.On {
 		t.Skip("one goroutine beside those of decompression, in which no race can be; make unit runs this test")
 	}
-	v := Current()
+	v := Numbered(1)
 	tasks, err := v.Match("preempt-dear-causal", "queuerank-gangs-exact", "gpupick-helios-128-exact",
 		"delayoffer-las-causal", "dagplace-busy", "workerplace-ps")
 	if err != nil {
@@ -191,7 +191,7 @@ func leaves(ctx context.Context, f server.Factory) error {
 // A program that leaves a window has no results. If it begins again, the results say so, and are no row; sealed windows
 // are not begun again.
 func TestAProgramHasOneTry(t *testing.T) {
-	v, secret := Current(), Draw()
+	v, secret := Numbered(1), Draw()
 	v.Commitment = secret.Commitment()
 	tasks, err := v.Match("gpupick-proximity-exact")
 	if err != nil {

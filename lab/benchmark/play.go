@@ -22,6 +22,7 @@ import (
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/lab/envs"
+	"clustergym/lab/workload"
 	"clustergym/nets/kernel"
 )
 
@@ -78,6 +79,17 @@ func (r *TaskResult) Means() []float64 {
 		means[i] = statistic.Mean(row)
 	}
 	return means
+}
+
+// byUnit returns the means over runs of each window, draw or block.
+func (r *TaskResult) byUnit() []float64 {
+	out := make([]float64, len(r.Values[0]))
+	for _, row := range r.Values {
+		for i, x := range row {
+			out[i] += x / float64(len(r.Values))
+		}
+	}
+	return out
 }
 
 // Task returns the result on the task called name, or nil if the task was not played.
@@ -154,7 +166,7 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 		}
 	}
 	if len(r.Tasks) == 0 {
-		return nil, fault.Mistakef("policy %s plays none of the tasks", p.Name)
+		return nil, &fault.Mistake{Err: &noneError{p.Name}}
 	}
 	r.Hash = r.policyHash(g.plan.Files)
 	if err := v.check(r); err != nil {
@@ -162,6 +174,11 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 	}
 	return r, safefile.WriteJSON(filepath.Join(opt.Dir, resultsFile), r)
 }
+
+// noneError says that a policy plays no task.
+type noneError struct{ policy string }
+
+func (e *noneError) Error() string { return fmt.Sprintf("policy %s plays none of the tasks", e.policy) }
 
 // policyHash returns the hash of what a policy plays with.
 func (r *Results) policyHash(files string) string {
@@ -352,6 +369,10 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	if why := g.unplayed(t, &cfg); why != "" {
+		g.say("%s: left out: %s", t.Name, why)
+		return g.kept(t)
+	}
 	cfg.Eval.Policies, cfg.Kernels = nil, g.opt.Kernels
 	runs, err := g.runs(t, &cfg)
 	if err != nil || runs == nil {
@@ -399,6 +420,20 @@ func (g *playing) task(ctx context.Context, t *Task) (*TaskResult, error) {
 		res.add(p)
 	}
 	return res, nil
+}
+
+// unplayed says why t cannot be played here, "" if it can.
+func (g *playing) unplayed(t *Task, cfg *config.Config) string {
+	if t.Track != Recorded {
+		return ""
+	}
+	if g.opt.Secret != nil {
+		return "everybody has its trace, so that it has no sealed part"
+	}
+	if _, err := workload.Located(cfg.Trace.File); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // runs returns what plays t, one for each run, nil if there is nothing; cfg gets what decides how it plays.
@@ -486,7 +521,7 @@ func (g *playing) scenario(ctx context.Context, t *Task, cfg *config.Config) (*a
 	if err := t.check(w, &plain); err != nil || g.opt.Secret == nil {
 		return w, err
 	}
-	g.opt.Secret.seal(cfg, t.Name)
+	g.opt.Secret.seal(cfg, t)
 	return arena.NewScenarioContext(ctx, cfg)
 }
 
@@ -521,11 +556,6 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 	for _, other := range all[1:] { // programs of one row
 		s.Values = append(s.Values, other.Values...)
 	}
-	for _, row := range s.Values {
-		if len(row) != Windows(cfg) {
-			return nil, fmt.Errorf("task %s: %d windows were played, want %d", t.Name, len(row), Windows(cfg))
-		}
-	}
 	tries := 0
 	if g.policy.Kind == KindExternal {
 		if tries, err = g.tries(t); err != nil {
@@ -535,9 +565,23 @@ func (g *playing) play(ctx context.Context, t *Task, cfg *config.Config, w *aren
 			tries = 0
 		}
 	}
+	p, err := g.partOf(t, cfg, s)
+	if err != nil {
+		return nil, err
+	}
+	p.File, p.Seed, p.Step, p.Tries = c.hash, c.seed, c.step, tries
+	return p, nil
+}
+
+// partOf returns the part of what s says.
+func (g *playing) partOf(t *Task, cfg *config.Config, s *arena.Scored) (*part, error) {
+	for _, row := range s.Values {
+		if want := t.Units(cfg, g.plan.Split); len(row) != want {
+			return nil, fmt.Errorf("task %s: %d %ss were played, want %d", t.Name, len(row), t.unit(), want)
+		}
+	}
 	g.say("%s: %s, %s %s", t.Name, s.Name, metric(cfg).Title, shown(cfg, statistic.Mean(s.Values[0])))
-	return &part{Hash: t.Hash, Policy: s.Name, File: c.hash, Seed: c.seed, Step: c.step, Knows: s.Knows, Tries: tries,
-		Values: s.Values}, nil
+	return &part{Hash: t.Hash, Policy: s.Name, Knows: s.Knows, Values: s.Values}, nil
 }
 
 // shown returns a value of cfg's metric as text.

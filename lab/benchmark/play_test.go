@@ -55,7 +55,7 @@ func rule(name, what string) *Policy {
 // The scale is made of these two: on the windows on which references were recorded, random play has a score of exactly
 // 0, and the best rule one of exactly 1.
 func TestRandomScoresZeroAndTheBestRuleOne(t *testing.T) {
-	v := Current()
+	v := Numbered(1)
 	for _, c := range []struct {
 		policy string
 		want   float64
@@ -91,7 +91,7 @@ func TestRandomScoresZeroAndTheBestRuleOne(t *testing.T) {
 
 // Every task has references of its own hash, and its best rule is one of its rules.
 func TestReferencesAreRecorded(t *testing.T) {
-	v := Current()
+	v := Numbered(1)
 	for i := range v.Tasks {
 		task := &v.Tasks[i]
 		ref, ok := v.Reference(task)
@@ -103,7 +103,7 @@ func TestReferencesAreRecorded(t *testing.T) {
 
 // A call that is interrupted again and again ends with the same bytes as one that is not, with any number of workers.
 func TestInterruptedRunsContinueToTheSameBytes(t *testing.T) {
-	v := Current()
+	v := Numbered(1)
 	tasks := cheap(t, v)[1:] // without the workload, which is generated at every call
 	whole := t.TempDir()
 	if _, err := v.Play(t.Context(), rule("random", "random"), Options{Dir: whole, Tasks: tasks, Workers: 1}); err != nil {
@@ -159,7 +159,7 @@ func TestInterruptedRunsContinueToTheSameBytes(t *testing.T) {
 }
 
 func TestPoliciesAreChosenByTask(t *testing.T) {
-	v := Current()
+	v := Numbered(1)
 	tasks, err := v.Match("gpupick-*", "jobselect-users-none", "dagplace-erdos")
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.p, err, c.want)
 		}
 	}
-	v := Current()
+	v := Numbered(1)
 	if _, err := v.Task("jobselect-user-causal"); err == nil ||
 		!strings.Contains(err.Error(), "did you mean jobselect-users-causal?") {
 		t.Errorf("a misspelt task: %v", err)
@@ -242,7 +242,7 @@ func TestEnvironmentsKeepTheContract(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees the same environments in lab/envs; make unit runs this test")
 	}
-	v := Current()
+	v := Numbered(1)
 	seen := map[string]bool{}
 	tasks, err := v.Match("jobselect-users-exact", "preempt-users-exact", "queuerank-gangs-exact", "gpupick-*",
 		"delayoffer-gangs-exact", "dagplace-*", "workerplace-*")
@@ -295,7 +295,7 @@ func TestEnvironmentsKeepTheContract(t *testing.T) {
 
 // Models are chosen as runs are: a folder for each task, a folder or a file of one task, or files of the only task.
 func TestModelsAreChosenByTask(t *testing.T) {
-	v := Current()
+	v := Numbered(1)
 	task, err := v.Task("dagplace-erdos")
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,8 @@ type Report struct {
 	Tau     []float64     `json:"tau"`  // where profiles are given
 	Pairs   []Improvement `json:"improvement"`
 
-	tasks []*Task
+	tasks    []*Task
+	streamed bool
 }
 
 // ReportRow is one row with its aggregates over the tasks that it has.
@@ -41,7 +42,10 @@ type ReportRow struct {
 	Gap     float64            `json:"optimality_gap"`
 	Profile []float64          `json:"profile"` // share of runs above each tau
 	Scores  map[string]Reached `json:"scores"`
-	Metric  map[string]float64 `json:"metric,omitempty"` // means of results that are not recorded ones
+	// CI95 are the intervals of the mean scores of tasks that are played on streams: over draws or blocks, and over runs.
+	CI95   map[string]statistic.Interval `json:"scores_ci95,omitempty"`
+	Tries  int                           `json:"tries,omitempty"`  // most of a task, of a program that began again
+	Metric map[string]float64            `json:"metric,omitempty"` // means of results that are not recorded ones
 
 	of Scores
 }
@@ -68,6 +72,8 @@ type Entry struct {
 	Name, Kind string
 	Numbers    string // where they come from
 	Scores     map[string]Reached
+	CI95       map[string]statistic.Interval // of the mean scores, in versions that are played on streams
+	Tries      int                           // the most of a task
 	Metric     map[string]float64
 }
 
@@ -79,16 +85,19 @@ func (v *Version) Entry(r *Results) (Entry, error) {
 				r.Policy.Name)
 	}
 	e := Entry{Name: r.Policy.Name, Kind: r.Policy.Kind, Numbers: NotReplayed, Metric: map[string]float64{}}
-	var err error
-	e.Scores, err = r.Scores(func(task string) (Reference, bool) {
+	of := func(task string) (Reference, bool) {
 		t, err := v.Task(task)
 		if err != nil {
 			return Reference{}, false
 		}
 		return v.Reference(t)
-	})
+	}
+	var err error
+	e.Scores, err = r.Scores(of)
+	e.CI95 = r.Intervals(of)
 	for i := range r.Tasks {
 		e.Metric[r.Tasks[i].Task] = statistic.Mean(r.Tasks[i].Means())
+		e.Tries = max(e.Tries, r.Tasks[i].Tries)
 	}
 	return e, err
 }
@@ -98,12 +107,12 @@ func (b *Board) Entries(split string) []Entry {
 	var all []Entry
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		e := Entry{Name: r.Name, Kind: r.Kind, Numbers: NotReplayed, Scores: r.Dev}
+		e := Entry{Name: r.Name, Kind: r.Kind, Numbers: NotReplayed, Scores: r.Dev, CI95: r.DevCI95, Tries: r.Tries}
 		if r.Opened != "" {
 			e.Numbers = Replayed
 		}
 		if split == Sealed {
-			e.Scores = r.Sealed
+			e.Scores, e.CI95 = r.Sealed, r.SealedCI95
 		}
 		if len(e.Scores) > 0 {
 			all = append(all, e)
@@ -117,7 +126,8 @@ const most = 12
 
 // NewReport compares entries on tasks. Entries without any of the tasks are left out.
 func (v *Version) NewReport(split string, tasks []*Task, entries []Entry) (*Report, error) {
-	r := &Report{Version: v.Version, Split: split, tasks: tasks, Rows: []ReportRow{}, Pairs: []Improvement{}}
+	r := &Report{Version: v.Version, Split: split, tasks: tasks, Rows: []ReportRow{}, Pairs: []Improvement{},
+		streamed: v.streamed()}
 	for i := range 41 {
 		r.Tau = append(r.Tau, float64(i-8)/20) // -0.4 to 1.6
 	}
@@ -127,7 +137,8 @@ func (v *Version) NewReport(split string, tasks []*Task, entries []Entry) (*Repo
 			return nil, fault.Mistakef("row %s is there twice; give one another name", e.Name)
 		}
 		seen[e.Name] = true
-		row := ReportRow{Name: e.Name, Kind: e.Kind, Numbers: e.Numbers, Scores: e.Scores, Metric: e.Metric}
+		row := ReportRow{Name: e.Name, Kind: e.Kind, Numbers: e.Numbers, Scores: e.Scores, Metric: e.Metric, CI95: e.CI95,
+			Tries: e.Tries}
 		for _, t := range tasks {
 			if s := e.Scores[t.Name]; len(s) > 0 {
 				row.of = append(row.of, s)
@@ -141,6 +152,9 @@ func (v *Version) NewReport(split string, tasks []*Task, entries []Entry) (*Repo
 		row.IQM, row.Mean, row.Median, row.Gap, row.Profile = row.of.IQM(), row.of.Mean(), row.of.Median(), row.of.Gap(),
 			row.of.Profile(r.Tau)
 		row.OnRuns = row.of.Interval(1, false, Scores.IQM)
+		if v.streamed() {
+			row.OnRuns = row.onDraws(tasks)
+		}
 		row.OnTasks = row.of.Interval(1, true, Scores.IQM)
 		r.Rows = append(r.Rows, row)
 	}
@@ -187,19 +201,19 @@ func (r *Report) Sheets() []texttable.Sheet {
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		rows = append(rows, []string{
-			x.Name, x.Numbers, fmt.Sprintf("%d of %d", x.Tasks,
+			x.Name, x.numbers(), fmt.Sprintf("%d of %d", x.Tasks,
 				len(r.tasks)), fmt.Sprint(x.Runs), span(x.IQM, x.OnRuns), bracket(x.OnTasks),
 			number(x.Mean), number(x.Median), number(x.Gap),
 		})
 	}
 	all := []texttable.Sheet{{
-		Title: fmt.Sprintf("%s, version %d, %s windows", Name, r.Version, r.Split), Left: 2,
+		Title: fmt.Sprintf("%s, version %d, %s %s", Name, r.Version, r.Split, r.units()), Left: 2,
 		Header: []string{"row", "numbers", "tasks", "runs", "IQM [95 %]", "other tasks too", "mean", "median", "gap"},
 		Rows:   rows, Least: []string{"median", "gap", "runs", "mean"},
-		Above: fmt.Sprintf("%s, version %d, %s windows. Score 0 = random play, 1 = the best rule of the task.\n", Name,
-			r.Version, r.Split),
-		Below: report.Wrapped("IQM: interquartile mean over all runs of all tasks, with the 95 % interval over other runs, " +
-			"and then over other tasks too. Rules have one run, so that only tasks vary. gap: by how much runs fall short of " +
+		Above: fmt.Sprintf("%s, version %d, %s %s. Score 0 = random play, 1 = the best rule of the task.\n", Name,
+			r.Version, r.Split, r.units()),
+		Below: report.Wrapped("IQM: interquartile mean over all runs of all tasks, with the 95 % interval over " + r.varies() +
+			" gap: by how much runs fall short of " +
 			"1 in the mean. Rows without all tasks compare on theirs alone, and stand below those with more. not replayed: " +
 			"the numbers are those of a file, and nothing but their hashes was checked; gymctl benchmark verify --replay " +
 			"plays a row again."),
@@ -230,9 +244,11 @@ func (r *Report) byTask() texttable.Sheet {
 		row := []string{t.Name}
 		for i := range top {
 			s := top[i].Scores[t.Name]
-			switch {
+			switch ci, known := top[i].CI95[t.Name]; {
 			case len(s) == 0:
 				row = append(row, "–")
+			case known && ci.Known():
+				row = append(row, span(statistic.Mean(s), ci))
 			case len(s) == 1:
 				row = append(row, number(s[0]))
 			default:
@@ -248,14 +264,77 @@ func (r *Report) byTask() texttable.Sheet {
 	}
 	return texttable.Sheet{
 		Title: "Scores by task", Header: header, Rows: rows, Left: 1, Least: least,
-		Below: report.Wrapped("Means of a task's runs, with the lowest and the highest where there are several."),
+		Below: report.Wrapped(r.aboutTasks()),
 	}
+}
+
+// units is what the tasks are played on.
+func (r *Report) units() string {
+	if r.streamed {
+		return "draws"
+	}
+	return "windows"
+}
+
+// varies says over what the intervals of an IQM are.
+func (r *Report) varies() string {
+	if r.streamed {
+		return "other draws and other runs, and then over other tasks too."
+	}
+	return "other runs, and then over other tasks too. Rules have one run, so that only tasks vary."
+}
+
+// aboutTasks explains the scores by task, and names the rules that are above the best one.
+func (r *Report) aboutTasks() string {
+	if !r.streamed {
+		return "Means of a task's runs, with the lowest and the highest where there are several."
+	}
+	text := "Means of a task's runs with their 95 % interval over draws (blocks of a recorded task) and runs, against random " +
+		"play and the best rule on the same draws. The best rule was chosen on development draws."
+	var above []string
+	for _, t := range r.tasks {
+		for i := range r.Rows {
+			if s := r.Rows[i].Scores[t.Name]; r.Rows[i].Kind == KindRule && len(s) > 0 && statistic.Mean(s) > 1 {
+				above = append(above, fmt.Sprintf("%s on %s (%s)", r.Rows[i].Name, t.Name, number(statistic.Mean(s))))
+			}
+		}
+	}
+	if len(above) > 0 {
+		text += " Rules above the best rule of development draws: " + strings.Join(above, ", ") + "."
+	}
+	return text
+}
+
+// numbers says where the numbers of the row come from.
+func (x *ReportRow) numbers() string {
+	if x.Tries > 1 {
+		return fmt.Sprintf("%s, try %d", x.Numbers, x.Tries)
+	}
+	return x.Numbers
+}
+
+// onDraws returns the 95 % interval of the IQM over draws and runs: each task's score moves to the ends of its own
+// interval, and the changes of the IQM, of tasks that are independent, add up in squares.
+func (x *ReportRow) onDraws(tasks []*Task) (ci [2]float64) {
+	down, up, i := 0.0, 0.0, 0
+	for _, t := range tasks {
+		if len(x.Scores[t.Name]) == 0 {
+			continue
+		}
+		if own, ok := x.CI95[t.Name]; ok && own.Known() {
+			mean := statistic.Mean(x.of[i])
+			low, high := x.IQM-x.of.moved(i, own[0]-mean).IQM(), x.of.moved(i, own[1]-mean).IQM()-x.IQM
+			down, up = down+low*low, up+high*high
+		}
+		i++
+	}
+	return [2]float64{x.IQM - math.Sqrt(down), x.IQM + math.Sqrt(up)}
 }
 
 // Page returns the comparison as a page: tables, performance profiles, and IQMs with their intervals.
 func (r *Report) Page() *htmlpage.Page {
 	p := htmlpage.New(1)
-	p.Title = fmt.Sprintf("%s, version %d: %s windows", Name, r.Version, r.Split)
+	p.Title = fmt.Sprintf("%s, version %d: %s %s", Name, r.Version, r.Split, r.units())
 	p.Facts = [][2]string{
 		{"tasks", fmt.Sprint(len(r.tasks))}, {"score", "0 = random play, 1 = the best rule of the task"},
 		{"rows", fmt.Sprint(len(r.Rows))},

@@ -94,13 +94,13 @@ func (v *Version) protocol(r *Row) error {
 	if len(r.Commands) == 0 {
 		return fmt.Errorf("want the commands that repeat the row")
 	}
-	return v.each(&r.Results, func(_ *Task, res *TaskResult, cfg *config.Config) error {
-		return res.protocol(&r.Policy, cfg)
+	return v.each(&r.Results, func(t *Task, res *TaskResult, cfg *config.Config) error {
+		return res.protocol(&r.Policy, t, cfg)
 	})
 }
 
 // protocol is Version.protocol for one task, whose configuration is cfg.
-func (r *TaskResult) protocol(p *Policy, cfg *config.Config) error {
+func (r *TaskResult) protocol(p *Policy, t *Task, cfg *config.Config) error {
 	runs, one := len(r.Values), 1 // one run, or those of the protocol
 	switch p.Kind {
 	case KindRule:
@@ -141,7 +141,7 @@ func (r *TaskResult) protocol(p *Policy, cfg *config.Config) error {
 	if r.Knows {
 		return fmt.Errorf("%s knows the windows beforehand, which no rung allows", r.Policy)
 	}
-	if r.Tries > 1 {
+	if r.Tries > 1 && t.version == 1 { // later ones count them
 		return fmt.Errorf("its program has begun to play %d times, and a row has one try; play in a new folder", r.Tries)
 	}
 	if runs != one && runs != Seeds {
@@ -194,7 +194,11 @@ func (v *Version) check(r *Results) error {
 		return fmt.Errorf("its format is %d, want %d", r.Format, resultsFormat)
 	}
 	if r.Version != v.Version {
-		return fmt.Errorf("it is of version %d of the benchmark, and this program plays version %d", r.Version, v.Version)
+		if r.Version < 1 || r.Version > Latest {
+			return fmt.Errorf("it is of version %d of the benchmark, which this program does not have", r.Version)
+		}
+		return fmt.Errorf("it is of version %d of the benchmark, and version %d is played; use %s v%d", r.Version, v.Version,
+			fault.Key("version"), r.Version)
 	}
 	if r.Split != Development && r.Split != Sealed {
 		return fmt.Errorf("its split is %q, want %s or %s", r.Split, Development, Sealed)
@@ -220,7 +224,7 @@ func (v *Version) check(r *Results) error {
 		if r.Policy.Kind == KindExternal && !cfg.Simulated() {
 			return fmt.Errorf("no program can play it over the bridge, for %s has no windows there; models play it", cfg.Env.ID)
 		}
-		return res.check(r.Policy.Kind, Windows(cfg))
+		return res.check(r.Policy.Kind, t.unit(), t.Units(cfg, r.Split))
 	}); err != nil {
 		return err
 	}
@@ -231,7 +235,7 @@ func (v *Version) check(r *Results) error {
 }
 
 // check is Version.check for one task.
-func (r *TaskResult) check(kind string, windows int) error {
+func (r *TaskResult) check(kind, unit string, units int) error {
 	if len(r.Values) == 0 || len(r.Values) > maxRuns {
 		return fmt.Errorf("it has %d runs, want 1 to %d", len(r.Values), maxRuns)
 	}
@@ -258,8 +262,8 @@ func (r *TaskResult) check(kind string, windows int) error {
 		}
 	}
 	for i, run := range r.Values {
-		if len(run) != windows {
-			return fmt.Errorf("a run has %d windows, want %d", len(run), windows)
+		if len(run) != units {
+			return fmt.Errorf("a run has %d %ss, want %d", len(run), unit, units)
 		}
 		if slices.ContainsFunc(run, func(x float64) bool { return !(x >= 0) }) || math.IsInf(statistic.Mean(run), 0) {
 			return fmt.Errorf("run %d: a value is no number of 0 or more, or the mean is none", i+1)
@@ -300,6 +304,17 @@ func (r *Row) Compare(again *Results) error {
 	return nil
 }
 
+// PlayedBy reports whether again was played by the row's policy. Recorded tasks have no sealed draws, so that again may
+// lack them.
+func (r *Row) PlayedBy(again *Results) bool {
+	own := r.Results
+	own.Tasks = slices.DeleteFunc(slices.Clone(r.Tasks), func(t TaskResult) bool { return again.Task(t.Task) == nil })
+	if len(own.Tasks) == len(r.Tasks) || r.Policy.Kind == KindExternal {
+		return again.Hash == r.Hash
+	}
+	return again.Hash == own.policyHash("")
+}
+
 // Board is the leaderboard of a version: rows on the development and on the sealed windows.
 type Board struct {
 	Format  int        `json:"format"`
@@ -321,6 +336,10 @@ type BoardRow struct {
 	Opened   string             `json:"opened,omitempty"` // the day on which it was played on the sealed windows
 	Dev      map[string]Reached `json:"development"`
 	Sealed   map[string]Reached `json:"sealed,omitempty"`
+	Tries    int                `json:"tries,omitempty"` // the most of a task, if a program began again
+	// The 95 % intervals of the mean scores, rounded, in versions that are played on streams.
+	DevCI95    map[string]statistic.Interval `json:"development_ci95,omitempty"`
+	SealedCI95 map[string]statistic.Interval `json:"sealed_ci95,omitempty"`
 }
 
 // Reached is the scores of a task's runs, rounded to four decimal places.
@@ -346,6 +365,40 @@ func (r *Results) Scores(of func(task string) (Reference, bool)) (map[string]Rea
 	return all, nil
 }
 
+// Intervals returns the 95 % intervals of the mean scores of the tasks that are played on streams, rounded: over their
+// draws or blocks, on which random play and the best rule have played too, and over runs where there are several.
+func (r *Results) Intervals(of func(task string) (Reference, bool)) map[string]statistic.Interval {
+	var all map[string]statistic.Interval
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		ref, ok := of(t.Task)
+		if !ok || len(ref.RandomBy) == 0 || len(ref.RandomBy) != len(t.Values[0]) {
+			continue
+		}
+		own, scale := t.byUnit(), make([]float64, len(ref.RandomBy))
+		for k := range own {
+			own[k], scale[k] = ref.RandomBy[k]-own[k], ref.RandomBy[k]-ref.BestBy[k]
+		}
+		score, _, ci := statistic.Quotient95(own, scale)
+		if n := len(t.Values); n > 1 && t.Policy != Random {
+			squares := 0.0
+			for _, m := range t.Means() {
+				squares += (ref.Score(m) - score) * (ref.Score(m) - score)
+			}
+			wide := statistic.StudentQuantile(.975, float64(n-1)) * math.Sqrt(squares/float64(n-1)/float64(n))
+			ci = statistic.Interval{score - math.Hypot(score-ci[0], wide), score + math.Hypot(ci[1]-score, wide)}
+		}
+		for k := range ci {
+			ci[k] = math.Round(ci[k]*1e4)/1e4 + 0
+		}
+		if all == nil {
+			all = map[string]statistic.Interval{}
+		}
+		all[t.Task] = ci
+	}
+	return all
+}
+
 // NewReferences returns what scores refer to by the results of all rules on the same windows: of every task random play
 // and the best of its rules. With best set, the best rule is the one recorded there, which was chosen on development
 // windows. Results are of one split.
@@ -353,23 +406,34 @@ func (v *Version) NewReferences(results []*Results, best map[string]Reference) (
 	all := map[string]Reference{}
 	for i := range v.Tasks {
 		t := &v.Tasks[i]
-		means, sealed := map[string]float64{}, "" // means by rule
+		means, by, sealed := map[string]float64{}, map[string][]float64{}, "" // by rule
 		for _, r := range results {
 			if res := r.Task(t.Name); res != nil && r.Policy.Kind == KindRule && len(r.Policy.Set) == 0 {
-				means[res.Policy], sealed = statistic.Mean(res.Means()), r.Sealed
+				means[res.Policy], by[res.Policy], sealed = statistic.Mean(res.Means()), res.byUnit(), r.Sealed
 			}
 		}
 		ref := Reference{Hash: t.Hash, Sealed: sealed, Random: math.NaN(), Best: math.NaN()}
 		if m, ok := means[Random]; ok {
 			ref.Random = m
 		}
+		cfg, err := t.Config()
+		if err != nil {
+			return nil, err
+		}
 		for _, rule := range t.Rules { // of equal ones the first
-			if m, ok := means[rule]; ok && (best == nil && !(m >= ref.Best) || best != nil && rule == best[t.Name].Rule) {
-				ref.Rule, ref.Best = rule, m
+			full := rule // results have the whole name: fifo+easy is fifo+strict+easy
+			if p, err := cfg.Rival(rule); err == nil {
+				full = p.Name
+			}
+			if m, ok := means[full]; ok && (best == nil && !(m >= ref.Best) || best != nil && rule == best[t.Name].Rule) {
+				ref.Rule, ref.Best, ref.BestBy = rule, m, by[full]
 			}
 		}
 		if math.IsNaN(ref.Random) || math.IsNaN(ref.Best) {
 			continue
+		}
+		if ref.RandomBy = by[Random]; t.Track == "" {
+			ref.RandomBy, ref.BestBy = nil, nil
 		}
 		if err := ref.check(t, sealed); err != nil {
 			return nil, err
@@ -379,13 +443,14 @@ func (v *Version) NewReferences(results []*Results, best map[string]Reference) (
 	return all, nil
 }
 
-// Leaderboard returns the recorded leaderboard of the current version.
-func Leaderboard() (*Board, error) {
-	b, err := files.ReadFile("leaderboard.json")
+// Leaderboard returns the recorded leaderboard of the version.
+func (v *Version) Leaderboard() (*Board, error) {
+	name := recordings[v.Version][1]
+	b, err := files.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	return decodeBoard("leaderboard.json", b)
+	return decodeBoard(name, b)
 }
 
 // ReadBoard reads a leaderboard.
@@ -440,11 +505,11 @@ func (b *Board) Takes(r *Row) error {
 
 // Put puts a row into the leaderboard, in place of one with its name. day is when it was played on the sealed windows,
 // zero = it was not.
-func (b *Board) Put(r *Row, dev, sealed map[string]Reached, day time.Time) {
+func (b *Board) Put(r *Row, dev, sealed Entry, day time.Time) {
 	row := BoardRow{
 		Name: r.Policy.Name, Kind: r.Policy.Kind, Author: r.Author, About: r.About, Hash: r.Hash, Row: r.Digest,
 		Commands: r.Commands, Program: r.Program,
-		Dev: dev, Sealed: sealed,
+		Dev: dev.Scores, Sealed: sealed.Scores, DevCI95: dev.CI95, SealedCI95: sealed.CI95, Tries: dev.Tries,
 	}
 	if r.Policy.Kind == KindRule {
 		row.Plays = map[string]string{}

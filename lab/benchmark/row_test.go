@@ -15,7 +15,7 @@ import (
 // newRow returns a row of a rule on one cheap task, and its file.
 func newRow(t *testing.T) (*Version, *Row, string) {
 	t.Helper()
-	v := Current()
+	v := Numbered(1)
 	tasks, err := v.Match("dagplace-fork-join")
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestATamperedRowIsRefused(t *testing.T) {
 
 // agentRow returns a row of five checkpoints, which nobody has trained, on a task.
 func agentRow(task string) *Row {
-	v := Current()
+	v := Numbered(1)
 	t, err := v.Task(task)
 	if err != nil {
 		panic(err)
@@ -170,7 +170,7 @@ func agentRow(task string) *Row {
 
 // What can be seen of the protocol in a row is checked when it is made and when it is read, whatever its digest says.
 func TestRowsThatBreakTheProtocolAreRefused(t *testing.T) {
-	v := Current()
+	v := Numbered(1)
 	ruleOn := func(task, rule string) func(r *Row) {
 		return func(r *Row) {
 			plain := agentRow(task)
@@ -250,7 +250,7 @@ func TestRowsThatBreakTheProtocolAreRefused(t *testing.T) {
 
 // What scores refer to is checked, so that a score is a number.
 func TestReferencesWithoutAScaleAreRefused(t *testing.T) {
-	v := Current()
+	v := Numbered(1)
 	task := &v.Tasks[0]
 	good, ok := v.Reference(task)
 	if !ok {
@@ -298,7 +298,7 @@ func TestTheLeaderboardTakesARowOnce(t *testing.T) {
 	b := &Board{Format: resultsFormat, Version: 1}
 	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	for range 2 {
-		b.Put(row, e.Scores, e.Scores, day)
+		b.Put(row, e, e, day)
 	}
 	if err := b.Takes(row); err != nil {
 		t.Errorf("a new form of a row: %v", err)
@@ -330,8 +330,8 @@ func TestTheLeaderboardTakesARowOnce(t *testing.T) {
 
 // The recorded leaderboard is of this version, with rows for random play and the best rule on all tasks.
 func TestTheLeaderboardIsRecorded(t *testing.T) {
-	v := Current()
-	b, err := Leaderboard()
+	v := Numbered(1)
+	b, err := v.Leaderboard()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,15 +113,18 @@ func (v *Version) Sealed(name string) (Secret, error) {
 	return s, err
 }
 
-// seal replaces the seeds of cfg, the run of the task called name, by those of its sealed windows.
-func (s *Secret) seal(cfg *config.Config, name string) {
+// seal replaces the seeds of cfg, the run of t, by those of its sealed windows or draws.
+func (s *Secret) seal(cfg *config.Config, t *Task) {
 	at := func(what string) uint64 {
 		h := sha256.New()
 		h.Write(s.Seed[:])
-		h.Write([]byte(name + "\n" + what))
+		h.Write([]byte(t.Name + "\n" + what))
 		return binary.BigEndian.Uint64(h.Sum(nil)) >> 1 // fits a signed number, for readers of YAML
 	}
-	if cfg.Simulated() {
+	switch {
+	case t.Track == Generated: // of the same generator at the same rate, which follow from the workload to train on
+		cfg.Eval.Streams.Draws = t.sealed
+	case cfg.Simulated():
 		cfg.Trace.Seed = at("trace")
 	}
 	cfg.Eval.Seed = at("episodes")

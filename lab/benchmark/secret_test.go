@@ -41,7 +41,7 @@ func TestSecretsAreKeptAndChecked(t *testing.T) {
 	if err := other.Write(name); err == nil || !strings.Contains(err.Error(), "never replaced") {
 		t.Errorf("a secret was replaced: %v", err)
 	}
-	v := Current()
+	v := Numbered(1)
 	if err := v.Check(&s); err == nil || !strings.Contains(err.Error(), "is not that of version 1") {
 		t.Errorf("a drawn secret is taken for the version's: %v", err)
 	}
@@ -67,7 +67,7 @@ func TestAClosedVersionRevealsItsSeed(t *testing.T) {
 	}
 	s := Draw()
 	open := string(text)
-	v := Current()
+	v := Numbered(1)
 	closed := strings.Replace(open, "state: open\n", "state: closed\n", 1)
 	closed = strings.Replace(closed, "commitment: "+v.Commitment+"\n", "commitment: "+s.Commitment()+"\n"+s.Text(), 1)
 	w := &Version{}
@@ -90,7 +90,7 @@ func TestSealedSeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := Current()
+	v := Numbered(1)
 	seen := map[uint64]string{}
 	for i := range v.Tasks {
 		task := &v.Tasks[i]
@@ -99,7 +99,7 @@ func TestSealedSeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		was := cfg
-		s.seal(&cfg, task.Name)
+		s.seal(&cfg, task)
 		if cfg.Simulated() && (cfg.Trace.Seed == was.Trace.Seed || seen[cfg.Trace.Seed] != "") {
 			t.Errorf("%s: trace.seed %d is that of %q or of the development windows", task.Name, cfg.Trace.Seed,
 				seen[cfg.Trace.Seed])
@@ -113,7 +113,7 @@ func TestSealedSeeds(t *testing.T) {
 			seen[cfg.Trace.Seed] = task.Name
 		}
 		again := was
-		if s.seal(&again, task.Name); again.Eval.Seed != cfg.Eval.Seed || again.Trace.Seed != cfg.Trace.Seed {
+		if s.seal(&again, task); again.Eval.Seed != cfg.Eval.Seed || again.Trace.Seed != cfg.Trace.Seed {
 			t.Errorf("%s: sealed twice, it differs", task.Name)
 		}
 		if err := cfg.Validate(); err != nil {

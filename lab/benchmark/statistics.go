@@ -48,6 +48,16 @@ func (s Scores) means() []float64 {
 	return m
 }
 
+// moved returns s with the scores of task t moved by a distance.
+func (s Scores) moved(t int, by float64) Scores {
+	out := slices.Clone(s)
+	out[t] = slices.Clone(s[t])
+	for i := range out[t] {
+		out[t][i] += by
+	}
+	return out
+}
+
 // IQM is the interquartile mean over all runs of all tasks, their eq. for 25 % trimming. Where a quarter of the scores
 // is no whole number, those at its edges count in part; rliable cuts whole scores, which is the same wherever a quarter
 // is one.

@@ -14,6 +14,7 @@ import (
 	"clustergym/configs"
 	"clustergym/internal/fault"
 	"clustergym/internal/nearest"
+	"clustergym/internal/statistic"
 	"clustergym/lab/config"
 	"clustergym/lab/envs"
 	"clustergym/simulator/policyname"
@@ -30,8 +31,17 @@ const Plays = 5
 
 // files are the versions with what is recorded of them.
 //
-//go:embed v1.yaml references.json bounds.json leaderboard.json
+//go:embed v1.yaml references.json bounds.json leaderboard.json v2.yaml references-v2.json leaderboard-v2.json
 var files embed.FS
+
+// Latest is the version that takes new rows.
+const Latest = 2
+
+// recordings are the files of what is recorded of each version: what scores refer to, and the leaderboard.
+var recordings = map[int][2]string{
+	1: {"references.json", "leaderboard.json"},
+	2: {"references-v2.json", "leaderboard-v2.json"},
+}
 
 // The states of a version.
 const (
@@ -47,7 +57,9 @@ type Version struct {
 	Commitment string `yaml:"commitment"`
 	Salt       string `yaml:"salt,omitempty"`
 	Seed       string `yaml:"seed,omitempty"`
-	Tasks      []Task `yaml:"tasks"`
+	// SealedDraws is how many sealed draws a task of the generated track has. Version 1 plays windows and has none.
+	SealedDraws int    `yaml:"sealed_draws,omitempty"`
+	Tasks       []Task `yaml:"tasks"`
 
 	references map[string]Reference
 }
@@ -60,13 +72,23 @@ type Task struct {
 	// does.
 	Base string   `yaml:"base"`
 	Set  []string `yaml:"set"`
+	// Track is Generated or Recorded, "" in version 1, whose tasks are played on windows.
+	Track string `yaml:"track,omitempty"`
+	// Blocks is how many blocks of time the one stream of a recorded task has.
+	Blocks int `yaml:"blocks,omitempty"`
 	// Rules are the rules among which the best one is, without random play. They know what the rung says.
 	Rules []string `yaml:"rules"`
 	// Hash is that of everything that decides the development windows and their score, see Task.Digest.
 	Hash string `yaml:"hash"`
 
-	version int
+	version, sealed int // of its version: the number, and that of sealed draws
 }
+
+// The tracks of tasks that are played on streams.
+const (
+	Generated = "generated" // independent draws of a generator
+	Recorded  = "recorded"  // the test part of a public trace, in blocks of time
+)
 
 // Random is the policy whose score is 0.
 var Random = policyname.Slots(config.Random)
@@ -78,6 +100,10 @@ type Reference struct {
 	Random float64 `json:"random"`           // the mean of the metric over windows and plays
 	Rule   string  `json:"rule"`             // the best rule, by development windows
 	Best   float64 `json:"best"`             // its mean
+	// RandomBy and BestBy are both by draw or block, of tasks that are played on streams: all policies play the same
+	// ones, so that what makes a draw hard for all of them leaves the interval of a score.
+	RandomBy []float64 `json:"random_by,omitempty"`
+	BestBy   []float64 `json:"best_by,omitempty"`
 }
 
 // Score returns the score of a mean of the metric: 0 for random play, 1 for the best rule, exactly.
@@ -97,17 +123,40 @@ func (r *Reference) check(t *Task, sealed string) error {
 	case !(r.Best >= 0 && r.Best < r.Random && r.Random <= math.MaxFloat64):
 		return fmt.Errorf("task %s: random play (%v) is not worse than the best rule, %s (%v), so that there is no scale",
 			t.Name, r.Random, r.Rule, r.Best)
+	case t.Track != "" && (len(r.RandomBy) != len(r.BestBy) || len(r.RandomBy) == 0):
+		return fmt.Errorf("task %s: it has %d draws of random play and %d of the best rule, want as many of both", t.Name,
+			len(r.RandomBy), len(r.BestBy))
 	}
 	return nil
 }
 
-// Current returns the version that this program plays.
-func Current() *Version {
-	v, err := read(files, "v1.yaml", "references.json")
+// Current returns the version of new rows.
+func Current() *Version { return Numbered(Latest) }
+
+// Numbered returns version n, 1 to Latest.
+func Numbered(n int) *Version {
+	v, err := read(files, fmt.Sprintf("v%d.yaml", n), recordings[n][0])
 	if err != nil {
 		panic("benchmark: " + err.Error()) // impossible for embedded files, which a test reads
 	}
 	return v
+}
+
+// Labels returns the names of the versions, v1 to v<Latest>.
+func Labels() (all []string) {
+	for n := 1; n <= Latest; n++ {
+		all = append(all, fmt.Sprintf("v%d", n))
+	}
+	return all
+}
+
+// Labelled returns the version called v1, v2 and so on; another name is a *fault.Mistake.
+func Labelled(name string) (*Version, error) {
+	i := slices.Index(Labels(), name)
+	if i < 0 {
+		return nil, fault.Mistakef("%s: got %q, want %s", fault.Key("version"), name, strings.Join(Labels(), " or "))
+	}
+	return Numbered(i + 1), nil
 }
 
 // read reads the file of a version and what is recorded of its development windows.
@@ -117,7 +166,7 @@ func read(fsys embed.FS, name, references string) (*Version, error) {
 		return nil, err
 	}
 	for i := range v.Tasks {
-		v.Tasks[i].version = v.Version
+		v.Tasks[i].version, v.Tasks[i].sealed = v.Version, v.SealedDraws
 	}
 	b, err := fsys.ReadFile(references)
 	if err != nil {
@@ -147,10 +196,15 @@ func (v *Version) Validate() error {
 	} else {
 		l.Add(v.Salt == "" && v.Seed == "", "seed", v.Seed, "nothing while the version is open")
 	}
+	l.Add(v.Version == 1 && v.SealedDraws == 0 || v.SealedDraws >= statistic.MinUnits, "sealed_draws", v.SealedDraws,
+		fmt.Sprintf("%d or more, none in version 1", statistic.MinUnits))
 	seen := map[string]bool{}
 	for i := range v.Tasks {
 		t := &v.Tasks[i]
 		key := fmt.Sprintf("tasks[%d].", i)
+		l.Add(v.Version == 1 && t.Track == "" || v.Version > 1 && (t.Track == Generated || t.Track == Recorded), key+"track",
+			t.Track, Generated+" or "+Recorded+", none in version 1")
+		l.Add((t.Track == Recorded) == (t.Blocks > 0), key+"blocks", t.Blocks, "a number of blocks of a recorded task")
 		l.Add(nameForm.MatchString(t.Name) && !seen[t.Name], key+"name", t.Name,
 			"words of small letters and digits joined by -, each name once")
 		seen[t.Name] = true
@@ -214,6 +268,9 @@ func (v *Version) Match(patterns ...string) ([]*Task, error) {
 	return all, nil
 }
 
+// streamed reports whether the tasks are played on streams.
+func (v *Version) streamed() bool { return v.Version > 1 }
+
 // Reference returns what scores on the development windows of t refer to; ok is false if it is not recorded.
 func (v *Version) Reference(t *Task) (r Reference, ok bool) {
 	r, ok = v.references[t.Name]
@@ -236,10 +293,34 @@ func (t *Task) Config() (config.Config, error) {
 	cfg.Name = t.Name
 	cfg.Eval.Policies = append([]string{Random}, t.Rules...)
 	cfg.Eval.Seeds, cfg.Eval.Whole = Plays, false
+	if t.Track == Generated {
+		cfg.Eval.Seeds = 1 // one play of each of many draws
+	}
 	if err := cfg.Validate(); err != nil {
 		return cfg, fmt.Errorf("task %s: %w", t.Name, err)
 	}
+	if cfg.Streamed() != (t.Track != "") || (cfg.Trace.File != "") != (t.Track == Recorded) {
+		return cfg, fmt.Errorf("task %s: its run does not play the track %q", t.Name, t.Track)
+	}
 	return cfg, nil
+}
+
+// Units returns how many windows, episodes, draws or blocks of the task a split has. cfg is the task's configuration.
+func (t *Task) Units(cfg *config.Config, split string) int {
+	switch {
+	case t.Track == Recorded:
+		return t.Blocks
+	case t.Track == Generated && split == Sealed:
+		return t.sealed
+	case t.Track == Generated:
+		return cfg.Eval.Streams.Filled().Draws
+	}
+	return Windows(cfg)
+}
+
+// unit is what one of Units is called.
+func (t *Task) unit() string {
+	return map[string]string{"": "window", Generated: "draw", Recorded: "block"}[t.Track]
 }
 
 // Rung says in words what policies of cfg know of run times: "history (causal)".

@@ -10,6 +10,7 @@ import (
 	"clustergym/lab/arena"
 	"clustergym/lab/envs"
 	"clustergym/lab/report"
+	"clustergym/lab/workload"
 )
 
 // hashesTo is for a new version alone.
@@ -21,7 +22,7 @@ func TestTasksAreThoseOfTheVersion(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees tasks opened in TestRandomScoresZeroAndTheBestRuleOne, which takes less time; make unit runs this test")
 	}
-	v := Current()
+	v := Numbered(1)
 	if len(v.Tasks) < 24 || len(v.Tasks)%4 != 0 {
 		t.Errorf("%d tasks, want 24 or more, and a multiple of four so that a quarter of the scores is a whole number",
 			len(v.Tasks))
@@ -57,19 +58,62 @@ func TestTasksAreThoseOfTheVersion(t *testing.T) {
 			}
 		}
 	}
-	if *hashesTo != "" {
-		b, err := json.Marshal(hashes)
+	writeHashes(t, hashes)
+}
+
+// The hashes of version 2, of each of which one draw is generated. With -short one task of each environment is checked.
+// Recorded tasks are checked where their traces are at hand.
+func TestTasksOfVersion2AreThose(t *testing.T) {
+	if raced.On {
+		t.Skip("the race detector sees streams in lab/stream; make unit runs this test")
+	}
+	v := Numbered(2)
+	seen, hashes := map[string]bool{}, map[string]string{}
+	for i := range v.Tasks {
+		task := &v.Tasks[i]
+		cfg, err := task.Config()
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		if _, err := workload.Located(cfg.Trace.File); err != nil {
+			t.Logf("%s is not checked: %v", task.Name, err)
+			continue
+		}
+		if testing.Short() && seen[cfg.Env.ID] {
+			continue
+		}
+		seen[cfg.Env.ID] = true
+		w, err := arena.NewScenario(&cfg)
 		if err == nil {
-			err = os.WriteFile(*hashesTo, b, 0o600)
+			hashes[task.Name], err = task.Digest(w, &cfg)
 		}
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%s: %v", task.Name, err)
+		} else if got := hashes[task.Name]; *hashesTo == "" && got != task.Hash {
+			t.Errorf("%s: hash %s, want %s", task.Name, got, task.Hash)
 		}
+	}
+	writeHashes(t, hashes)
+}
+
+// writeHashes writes hashes to the file of -hashes, if there is one.
+func writeHashes(t *testing.T, hashes map[string]string) {
+	t.Helper()
+	if *hashesTo == "" {
+		return
+	}
+	b, err := json.Marshal(hashes)
+	if err == nil {
+		err = os.WriteFile(*hashesTo, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
 func TestTasksCoverEnvironmentsAndRungs(t *testing.T) {
-	v := Current()
+	v := Numbered(1)
 	rungs := map[string]map[string]bool{}
 	for i := range v.Tasks {
 		task := &v.Tasks[i]

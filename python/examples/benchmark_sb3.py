@@ -1,7 +1,9 @@
 """MaskablePPO of sb3-contrib learns tasks of ClusterGym-Bench by the protocol, and leaves ONNX models that gymctl plays.
 
-    python benchmark_sb3.py dagplace-erdos 'workerplace-*' --out runs/sb3 --steps 200000
+    python benchmark_sb3.py 'queuerank-*' --out runs/sb3 --steps 200000
     gymctl benchmark run --policy-onnx runs/sb3 --name sb3 -o runs/sb3-played
+
+--version v1 takes the tasks of version 1; gymctl benchmark run then needs it, too.
 
 Five seeds of each task, one after the other, in OUT/TASK/seed-N.onnx. Models that are there are not trained again, so that
 after Ctrl-C the same command goes on with the seed that was interrupted.
@@ -63,18 +65,19 @@ def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
         "--steps", type=int, default=0, help="at most, of each model (default those that the task allows)"
     )
     parser.add_argument("--seeds", type=int, default=5, help="how many, from 1 on; a row has five")
+    parser.add_argument("--version", default="v2", help="of the benchmark (default v2)")
     parser.add_argument("--url", help="of a server that runs already, ws://host:port; default: one is started")
     args = parser.parse_args(argv)
     if args.steps < 0 or args.seeds < 1:
         parser.error("want --steps of 1 or more, and --seeds of 1 or more")
-    names = [task["name"] for task in asked("list", *args.tasks)]
+    names = [task["name"] for task in asked("list", "--version", args.version, *args.tasks)]
     server = None if args.url else LocalServer()
     url = args.url or server.url
     torch.set_num_threads(1)  # more are slower with networks of this size
     made: list[dict[str, Any]] = []
     try:
         for name in names:
-            task = asked("show", name)
+            task = asked("show", "--version", args.version, name)
             # PPO learns whole updates: not one step more than the task allows.
             most = min(args.steps or task["steps"], task["steps"])
             steps = max(1, most // (ENVS * ROLLOUT)) * ENVS * ROLLOUT

@@ -111,7 +111,7 @@ def test_torchrl_checks_and_rolls_out(url: str) -> None:
 
 def test_agents_of_sb3_play_tasks_of_the_benchmark_as_models(url: str, tmp_path: Path) -> None:
     out = tmp_path / "sb3"
-    short = ["workerplace-pairs", "--out", str(out), "--steps", "2048", "--url", url]
+    short = ["workerplace-pairs", "--version", "v1", "--out", str(out), "--steps", "2048", "--url", url]
     first = benchmark_sb3.main([*short, "--seeds", "1"])
     assert [(m["task"], m["seed"], m["steps"]) for m in first] == [("workerplace-pairs", 1, 2048)]
     kept = (out / "workerplace-pairs" / "seed-1.onnx").read_bytes()
@@ -119,9 +119,9 @@ def test_agents_of_sb3_play_tasks_of_the_benchmark_as_models(url: str, tmp_path:
     assert [m["seed"] for m in more] == [2]
     assert (out / "workerplace-pairs" / "seed-1.onnx").read_bytes() == kept
     with pytest.raises(SystemExit, match="did you mean workerplace-pairs"):
-        benchmark_sb3.main(["workerplace-pair", "--out", str(out)])
-    played = json.loads(run(find_gymctl(), "benchmark", "run", "--policy-onnx", str(out), "--name", "sb3", "--json",
-                            "-o", str(tmp_path / "played")))  # fmt: skip
+        benchmark_sb3.main(["workerplace-pair", "--version", "v1", "--out", str(out)])
+    played = json.loads(run(find_gymctl(), "benchmark", "run", "--version", "v1", "--policy-onnx", str(out),
+                            "--name", "sb3", "--json", "-o", str(tmp_path / "played")))  # fmt: skip
     (task,) = played["tasks"]
     assert task["task"] == "workerplace-pairs"
     assert [len(row) for row in task["values"]] == [200, 200]

@@ -26,33 +26,42 @@ import (
 	"clustergym/lab/run"
 )
 
-// CurrentBenchmark returns the version that is played. Tests have one whose secret they know.
-var CurrentBenchmark = benchmark.Current
+// Benchmark returns a version by its name. Tests have one whose secret they know.
+var Benchmark = benchmark.Labelled
+
+// versionFlag adds --version, and returns what reads the version that it names.
+func versionFlag(c *cobra.Command) func() (*benchmark.Version, error) {
+	labels := benchmark.Labels()
+	name := labels[len(labels)-1]
+	cli.Choice(c, &name, "version", "`VERSION` of the benchmark: "+strings.Join(labels, " or "), labels...)
+	return func() (*benchmark.Version, error) { return Benchmark(name) }
+}
 
 func benchmarkVerb(a *cli.App) *cobra.Command {
 	c := cli.Parent(&cobra.Command{
 		Use:   "benchmark",
 		Short: "Score policies on the tasks of ClusterGym-Bench",
-		Long: `benchmark is ClusterGym-Bench: tasks over all scheduling environments with fixed windows, on which a policy scores 0 if it is
-no better than random play and 1 if it is as good as the best rule that knows as much (docs/evidence/benchmark.md).
+		Long: `benchmark is ClusterGym-Bench: fixed scheduling tasks, on which a policy scores 0 if it is no better than random play and
+1 if it is as good as the best rule that knows as much (docs/evidence/benchmark.md). Tasks of version 2, the default, are
+played on streams: draws of a generator, or a public trace in blocks. --version v1 plays the windows of version 1.
 
-list names the tasks, train trains their agents by the protocol, run plays a policy on the development windows, report
-compares, and submit packs a row. The windows of the leaderboard are drawn from a seed of which the version's file has
-the hash alone until the version closes; open plays a row on them, and is for those who have the seed.`,
+list names the tasks, train trains their agents by the protocol, run plays a policy on the development draws, report
+compares, and submit packs a row. The draws of the leaderboard come from a seed of which the version's file has the hash
+alone until the version closes; open plays a row on them, and is for those who have the seed.`,
 		Example: `  gymctl benchmark list
-  gymctl benchmark run --policy heft -o runs/heft
-  gymctl benchmark report runs/heft`,
+  gymctl benchmark run --policy hold -o runs/hold
+  gymctl benchmark report runs/hold`,
 	})
 	c.AddCommand(
 		benchmarkListVerb(a), benchmarkShowVerb(a), benchmarkTrainVerb(a), benchmarkRunVerb(a), benchmarkReportVerb(a),
 		benchmarkSubmitVerb(a), benchmarkVerifyVerb(a),
-		benchmarkOpenVerb(a), benchmarkSealVerb(a), benchmarkRecordVerb(a),
+		benchmarkOpenVerb(a), benchmarkSealVerb(a), benchmarkRulesVerb(a), benchmarkRecordVerb(a),
 	)
 	return c
 }
 
-// taskNames returns the names of the tasks for completions.
-func taskNames() []string { return CurrentBenchmark().Names() }
+// taskNames returns the names of the newest version's tasks for completions.
+func taskNames() []string { return benchmark.Current().Names() }
 
 // ListedTask is a task in the document of gymctl benchmark list --json.
 type ListedTask struct {
@@ -64,24 +73,30 @@ type ListedTask struct {
 	Cluster   string               `json:"cluster"`
 	Split     string               `json:"split"`
 	Metric    string               `json:"metric"`
-	Windows   int                  `json:"windows"`
-	Steps     int64                `json:"steps"` // of an agent's training
+	Track     string               `json:"track,omitempty"` // generated or recorded, of tasks that are played on streams
+	Windows   int                  `json:"windows"`         // or draws, or blocks
+	Steps     int64                `json:"steps"`           // of an agent's training
 	Tests     string               `json:"tests"`
 	Rules     []string             `json:"rules"`
 	Reference *benchmark.Reference `json:"reference,omitempty"`
 }
 
 func benchmarkListVerb(a *cli.App) *cobra.Command {
+	var version func() (*benchmark.Version, error)
 	c := &cobra.Command{
 		Use:   "list [TASK...]",
 		Short: "List the tasks with their hashes",
 		Long: `list names the tasks that TASK or patterns such as 'jobselect-*' choose, all without one: environment, what is known of run
-times, windows, and the metric of random play and of the best rule on the development windows, between which scores are
-measured. The hash of a task covers the jobs of its windows.`,
+times, draws (windows in version 1), and the metric of random play and of the best rule on the development draws, between which
+scores are measured. The hash of a task covers the jobs that are played.`,
 		Example: `  gymctl benchmark list
-  gymctl benchmark list queuerank-easy-exact --json`,
+  gymctl benchmark list queuerank-easy-causal --json
+  gymctl benchmark list --version v1 'workerplace-*'`,
 		RunE: func(c *cobra.Command, patterns []string) error {
-			v := CurrentBenchmark()
+			v, err := version()
+			if err != nil {
+				return err
+			}
 			tasks, err := v.Match(patterns...)
 			if err != nil {
 				return err
@@ -97,11 +112,12 @@ measured. The hash of a task covers the jobs of its windows.`,
 				l := ListedTask{
 					Name: t.Name, Hash: t.Hash, Env: cfg.Env.ID, Rung: benchmark.Rung(&cfg), Split: benchmark.Development,
 					Metric:  m.Key,
-					Windows: benchmark.Windows(&cfg), Steps: cfg.Train.Steps, Tests: t.Tests, Rules: t.Rules,
+					Windows: t.Units(&cfg, benchmark.Development), Track: t.Track, Steps: cfg.Train.Steps,
+					Tests: t.Tests, Rules: t.Rules,
 					Workload: "generated by the environment",
 				}
 				if cfg.Simulated() {
-					l.Workload, l.Cluster = cfg.Trace.Synth.Profile, cfg.Cluster
+					l.Workload, l.Cluster = cmp.Or(cfg.Trace.File, cfg.Trace.Synth.Profile), cfg.Cluster
 				}
 				row := []string{t.Name, t.Hash[:12], l.Env, l.Rung, fmt.Sprint(l.Windows), m.Key, "", "", ""}
 				if r, ok := v.Reference(t); ok {
@@ -110,11 +126,16 @@ measured. The hash of a task covers the jobs of its windows.`,
 				}
 				list, rows = append(list, l), append(rows, row)
 			}
-			header := []string{"task", "hash", "environment", "run times", "windows", "metric", "random", "best", "best rule"}
-			return a.ShowTable(c, list, 4, header, rows, "hash", "metric", "windows")
+			units := "windows"
+			if v.Version > 1 {
+				units = "draws"
+			}
+			header := []string{"task", "hash", "environment", "run times", units, "metric", "random", "best", "best rule"}
+			return a.ShowTable(c, list, 4, header, rows, "hash", "metric", units)
 		},
 		ValidArgs: taskNames(),
 	}
+	version = versionFlag(c)
 	cli.JSONFlag(c)
 	return c
 }
@@ -132,6 +153,7 @@ type ShownTask struct {
 
 func benchmarkShowVerb(a *cli.App) *cobra.Command {
 	var kwargs bool
+	var version func() (*benchmark.Version, error)
 	c := &cobra.Command{
 		Use:   "show TASK",
 		Short: "Print the configuration of a task",
@@ -140,12 +162,16 @@ environment and its windows are the task's; agent and training are where to begi
 
 --kwargs prints the arguments that make the task's environment over the bridge instead, as one JSON document: for clustergym.make
 and for --kwargs of the examples in python/examples. --json has them too, beside the environment and the number of steps.`,
-		Example: `  gymctl benchmark show preempt-users-causal
-  gymctl benchmark show queuerank-easy-exact --json
-  gymctl benchmark show queuerank-easy-exact --kwargs`,
+		Example: `  gymctl benchmark show preempt-users-64-causal
+  gymctl benchmark show queuerank-easy-causal --json
+  gymctl benchmark show queuerank-easy-causal --kwargs`,
 		Args: cli.Args(1, 1, "one TASK"),
 		RunE: func(c *cobra.Command, names []string) error {
-			t, err := CurrentBenchmark().Task(names[0])
+			v, err := version()
+			if err != nil {
+				return err
+			}
+			t, err := v.Task(names[0])
 			if err != nil {
 				return err
 			}
@@ -176,6 +202,7 @@ and for --kwargs of the examples in python/examples. --json has them too, beside
 		},
 		ValidArgs: taskNames(),
 	}
+	version = versionFlag(c)
 	cli.JSONFlag(c)
 	c.Flags().BoolVar(&kwargs, "kwargs", false, "print the arguments of the environment for clients of the bridge")
 	return c
@@ -183,10 +210,11 @@ and for --kwargs of the examples in python/examples. --json has them too, beside
 
 // trainOptions are the flags of benchmark train.
 type trainOptions struct {
-	opt   run.TrainOptions
-	dir   string
-	seeds int
-	set   []string
+	version func() (*benchmark.Version, error)
+	opt     run.TrainOptions
+	dir     string
+	seeds   int
+	set     []string
 }
 
 func benchmarkTrainVerb(a *cli.App) *cobra.Command {
@@ -204,6 +232,7 @@ Ctrl-C saves, and the same command continues.`,
 		RunE:      func(c *cobra.Command, patterns []string) error { return o.run(a, c, patterns) },
 		ValidArgs: taskNames(),
 	}
+	o.version = versionFlag(c)
 	f := c.Flags()
 	f.StringVarP(&o.dir, "out", "o", "", "`DIR` of the runs, a folder for each task")
 	f.IntVar(&o.seeds, "seeds", benchmark.Seeds, "`N` seeds; a row has five")
@@ -217,7 +246,11 @@ Ctrl-C saves, and the same command continues.`,
 }
 
 func (o *trainOptions) run(a *cli.App, c *cobra.Command, patterns []string) error {
-	tasks, err := CurrentBenchmark().Match(patterns...)
+	v, err := o.version()
+	if err != nil {
+		return err
+	}
+	tasks, err := v.Match(patterns...)
 	if err != nil {
 		return err
 	}
@@ -316,12 +349,14 @@ func (p *policyFlags) read(a *cli.App, c *cobra.Command) (*benchmark.Policy, err
 // benchmarkPlay plays a policy and prints what comes out.
 type benchmarkPlay struct {
 	policyFlags
-	opt   benchmark.Options
-	tasks []string
+	version func() (*benchmark.Version, error)
+	opt     benchmark.Options
+	tasks   []string
 }
 
 func (p *benchmarkPlay) flags(c *cobra.Command) {
 	p.policyFlags.flags(c)
+	p.version = versionFlag(c)
 	f := c.Flags()
 	f.StringVarP(&p.opt.Dir, "out", "o", "", "`DIR` that keeps the results; what is there is not played again")
 	tasksFlag(c, &p.tasks)
@@ -391,7 +426,7 @@ bytes. The same folder takes further tasks.
   gymctl benchmark run --policy rollout:hold --budget 32 --tasks 'jobselect-*' -o runs/search
   gymctl benchmark run --checkpoint runs/ours -o runs/ours-played
   gymctl benchmark run --policy-onnx runs/sb3 -o runs/sb3-played
-  gymctl benchmark run --serve 127.0.0.1:8765 --external sb3 --file sb3.zip --tasks queuerank-easy-exact -o runs/sb3`,
+  gymctl benchmark run --serve 127.0.0.1:8765 --external sb3 --file sb3.zip --tasks queuerank-easy-causal -o runs/sb3`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
 	o.flags(c)
@@ -405,19 +440,16 @@ bytes. The same folder takes further tasks.
 }
 
 func (o *runOptions) run(a *cli.App, c *cobra.Command) error {
-	v := CurrentBenchmark()
+	v, err := o.version()
+	if err != nil {
+		return err
+	}
 	q, err := o.read(a, c)
 	if err != nil {
 		return err
 	}
-	if o.split == benchmark.Sealed {
-		s, err := v.Sealed(o.secret)
-		if err != nil {
-			return err
-		}
-		o.opt.Secret = &s
-	} else if o.secret != "" {
-		return fault.Mistakef("--secret goes with --split %s", benchmark.Sealed)
+	if o.opt.Secret, err = secretOf(v, o.split, o.secret); err != nil {
+		return err
 	}
 	r, err := o.play(a, c, v, q)
 	if err != nil {
@@ -438,6 +470,18 @@ func (o *runOptions) run(a *cli.App, c *cobra.Command) error {
 	// On which there are results, those of earlier calls too.
 	played := slices.DeleteFunc(slices.Clone(o.opt.Tasks), func(t *benchmark.Task) bool { return r.Task(t.Name) == nil })
 	return benchmarkReport(a, c, v, benchmark.Development, played, []benchmark.Entry{e}, "")
+}
+
+// secretOf returns the secret that a split needs, nil if it needs none; file names its file.
+func secretOf(v *benchmark.Version, split, file string) (*benchmark.Secret, error) {
+	if split == benchmark.Sealed {
+		s, err := v.Sealed(file)
+		return &s, err
+	}
+	if file != "" {
+		return nil, fault.Mistakef("--secret goes with --split %s", benchmark.Sealed)
+	}
+	return nil, nil
 }
 
 // sealedMeans prints the means of results whose references are not recorded.
@@ -472,6 +516,7 @@ func benchmarkReport(a *cli.App, c *cobra.Command, v *benchmark.Version, split s
 
 // reportOptions are the flags of benchmark report.
 type reportOptions struct {
+	version     func() (*benchmark.Version, error)
 	tasks, rows []string
 	split, html string
 	board       bool
@@ -494,6 +539,7 @@ Sealed scores are those of the leaderboard alone.`,
 		RunE: func(c *cobra.Command, from []string) error { return o.run(a, c, from) },
 	}
 	f := c.Flags()
+	o.version = versionFlag(c)
 	tasksFlag(c, &o.tasks)
 	f.StringSliceVar(&o.rows, "rows", nil, "rows of the leaderboard by their `NAMES`, joined by commas (default all)")
 	splitFlag(c, &o.split)
@@ -504,7 +550,10 @@ Sealed scores are those of the leaderboard alone.`,
 }
 
 func (o *reportOptions) run(a *cli.App, c *cobra.Command, from []string) error {
-	v := CurrentBenchmark()
+	v, err := o.version()
+	if err != nil {
+		return err
+	}
 	tasks, err := v.Match(o.tasks...)
 	if err != nil {
 		return err
@@ -525,7 +574,7 @@ func (o *reportOptions) run(a *cli.App, c *cobra.Command, from []string) error {
 		entries = append(entries, e)
 	}
 	if o.board || len(from) == 0 {
-		some, err := o.ofBoard()
+		some, err := o.ofBoard(v)
 		if err != nil {
 			return err
 		}
@@ -535,8 +584,8 @@ func (o *reportOptions) run(a *cli.App, c *cobra.Command, from []string) error {
 }
 
 // ofBoard returns the rows of the leaderboard that --rows names, all without it.
-func (o *reportOptions) ofBoard() ([]benchmark.Entry, error) {
-	b, err := benchmark.Leaderboard()
+func (o *reportOptions) ofBoard(v *benchmark.Version) ([]benchmark.Entry, error) {
+	b, err := v.Leaderboard()
 	if err != nil {
 		return nil, err
 	}
@@ -571,6 +620,7 @@ func benchmarkSubmitVerb(a *cli.App) *cobra.Command {
 	var (
 		out, author, text string
 		commands          []string
+		version           func() (*benchmark.Version, error)
 	)
 	c := &cobra.Command{
 		Use:   "submit DIR",
@@ -582,7 +632,10 @@ was changed afterwards. Policies that know the windows beforehand are refused.`,
     --command 'gymctl benchmark train -o runs/ours' --command 'gymctl benchmark run --checkpoint runs/ours -o runs/ours-played'`,
 		Args: cli.Args(1, 1, "one DIR of gymctl benchmark run"),
 		RunE: func(c *cobra.Command, dirs []string) error {
-			v := CurrentBenchmark()
+			v, err := version()
+			if err != nil {
+				return err
+			}
 			r, err := v.ReadResults(dirs[0])
 			if err != nil {
 				return err
@@ -603,6 +656,7 @@ was changed afterwards. Policies that know the windows beforehand are refused.`,
 			return nil
 		},
 	}
+	version = versionFlag(c)
 	f := c.Flags()
 	f.StringVarP(&out, "out", "o", "", "`FILE` of the row")
 	f.StringVar(&author, "author", "", "`NAME` of who made it")

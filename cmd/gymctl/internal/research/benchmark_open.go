@@ -91,7 +91,10 @@ runs (--checkpoint), one of models their files (--policy-onnx), and one of a pro
   gymctl benchmark verify ours.json --replay --checkpoint runs/ours -o runs/again`,
 		Args: cli.Args(1, 1, "one ROW"),
 		RunE: func(c *cobra.Command, names []string) error {
-			v := CurrentBenchmark()
+			v, err := again.version()
+			if err != nil {
+				return err
+			}
 			row, err := v.ReadRow(names[0])
 			if err != nil {
 				return err
@@ -165,7 +168,10 @@ the secret.`,
 }
 
 func (o *openOptions) run(a *cli.App, c *cobra.Command, name string) error {
-	v := CurrentBenchmark()
+	v, err := o.version()
+	if err != nil {
+		return err
+	}
 	row, err := v.ReadRow(name)
 	if err != nil {
 		return err
@@ -193,14 +199,15 @@ func (o *openOptions) run(a *cli.App, c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	sealed, err := r.Scores(func(task string) (benchmark.Reference, bool) {
+	of := func(task string) (benchmark.Reference, bool) {
 		ref, ok := refs[task]
 		return ref, ok
-	})
-	if err != nil {
+	}
+	e := benchmark.Entry{Name: row.Policy.Name, Kind: row.Policy.Kind, Numbers: benchmark.PlayedNow, CI95: r.Intervals(of)}
+	if e.Scores, err = r.Scores(of); err != nil {
 		return err
 	}
-	b.Put(row, dev.Scores, sealed, a.Now())
+	b.Put(row, dev, e, a.Now())
 	if err := b.Write(o.board); err != nil {
 		return err
 	}
@@ -208,7 +215,6 @@ func (o *openOptions) run(a *cli.App, c *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	e := benchmark.Entry{Name: row.Policy.Name, Kind: row.Policy.Kind, Numbers: benchmark.PlayedNow, Scores: sealed}
 	return benchmarkReport(a, c, v, benchmark.Sealed, tasks, []benchmark.Entry{e}, "")
 }
 
@@ -224,7 +230,7 @@ func (o *openOptions) played(a *cli.App, c *cobra.Command, v *benchmark.Version,
 		return nil, err
 	}
 	r, err := o.again(a, c, v, row, secret)
-	if err == nil && r.Hash != row.Hash {
+	if err == nil && !row.PlayedBy(r) {
 		err = fault.Mistakef("row %s: its policy's hash is %.12s…, and what was played now has %.12s…: it is another policy",
 			row.Policy.Name, row.Hash, r.Hash)
 	}
@@ -233,6 +239,7 @@ func (o *openOptions) played(a *cli.App, c *cobra.Command, v *benchmark.Version,
 
 func benchmarkSealVerb(a *cli.App) *cobra.Command {
 	var secretFile string
+	var version func() (*benchmark.Version, error)
 	c := &cobra.Command{
 		Use:   "seal",
 		Short: "Draw the secret seed of a new version, or reveal that of a closing one",
@@ -243,7 +250,10 @@ the file of the version that closes, if they belong to the commitment (docs/evid
 		RunE: func(*cobra.Command, []string) error {
 			s := benchmark.Draw()
 			if err := s.Write(secretFile); err != nil {
-				v := CurrentBenchmark()
+				v, e := version()
+				if e != nil {
+					return e
+				}
 				had, e := benchmark.ReadSecret(secretFile)
 				if e != nil {
 					return err
@@ -258,13 +268,62 @@ the file of the version that closes, if they belong to the commitment (docs/evid
 			return nil
 		},
 	}
+	version = versionFlag(c)
 	c.Flags().StringVar(&secretFile, "secret", "", "`FILE` of the secret seed, outside of the repository")
 	cli.One(c, "secret")
 	return c
 }
 
+func benchmarkRulesVerb(a *cli.App) *cobra.Command {
+	var opt benchmark.Options
+	var tasks []string
+	var secret, split string
+	var version func() (*benchmark.Version, error)
+	c := &cobra.Command{
+		Use:   "rules",
+		Short: "Play random play and every rule of tasks",
+		Long: `rules plays random play and all rules of the tasks that --tasks chooses, each into a folder of -o DIR by the rule's name: what
+run makes of each of them, in less time. record takes the folders. Ctrl-C ends with exit code 130, and the same command goes on.`,
+		Example: `  gymctl benchmark rules -o runs/rules
+  gymctl benchmark rules --tasks 'queuerank-*' -o runs/rules`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			v, err := version()
+			if err != nil {
+				return err
+			}
+			if opt.Tasks, err = v.Match(tasks...); err != nil {
+				return err
+			}
+			if opt.Secret, err = secretOf(v, split, secret); err != nil {
+				return err
+			}
+			opt.Say = a.Say
+			all, err := v.PlayRules(c.Context(), opt)
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, r := range all {
+				rows = append(rows, []string{r.Policy.Name, fmt.Sprint(len(r.Tasks))})
+			}
+			return a.Table(1, []string{"rule", "tasks"}, rows)
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&opt.Dir, "out", "o", "", "`DIR` that keeps the results; what is there is not played again")
+	version = versionFlag(c)
+	tasksFlag(c, &tasks)
+	options.WorkersFlag(c, &opt.Workers)
+	splitFlag(c, &split)
+	f.StringVar(&secret, "secret", "", "`FILE` of the secret seed, with --split sealed")
+	cli.One(c, "out")
+	cli.CompleteDir(c, "out")
+	return c
+}
+
 func benchmarkRecordVerb(a *cli.App) *cobra.Command {
 	var out, split string
+	var version func() (*benchmark.Version, error)
 	c := &cobra.Command{
 		Use:   "record DIR...",
 		Short: "Record what the scores of a version refer to",
@@ -275,7 +334,10 @@ chosen. It is for those who make a version.`,
   gymctl benchmark record runs/sealed-rules/* --split sealed -o ~/bench-references.json`,
 		Args: cli.Args(1, math.MaxInt, "folders of gymctl benchmark run"),
 		RunE: func(_ *cobra.Command, dirs []string) error {
-			v := CurrentBenchmark()
+			v, err := version()
+			if err != nil {
+				return err
+			}
 			var all []*benchmark.Results
 			for _, d := range dirs {
 				r, err := v.ReadResults(d)
@@ -300,7 +362,11 @@ chosen. It is for those who make a version.`,
 			}
 			var absent []string
 			for _, name := range v.Names() {
-				if _, ok := refs[name]; !ok {
+				t, err := v.Task(name)
+				if err != nil {
+					return err
+				}
+				if _, ok := refs[name]; !ok && (split == benchmark.Development || t.Track != benchmark.Recorded) {
 					absent = append(absent, name)
 				}
 			}
@@ -312,6 +378,7 @@ chosen. It is for those who make a version.`,
 			return nil
 		},
 	}
+	version = versionFlag(c)
 	f := c.Flags()
 	f.StringVarP(&out, "out", "o", "", "`FILE` of the references")
 	cli.One(c, "out")

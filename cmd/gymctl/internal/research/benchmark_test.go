@@ -14,9 +14,20 @@ import (
 	"clustergym/lab/benchmark"
 )
 
+// plays makes verbs play what version returns, whatever --version says.
+func plays(t *testing.T, version func() *benchmark.Version) {
+	t.Helper()
+	plain := research.Benchmark
+	t.Cleanup(func() { research.Benchmark = plain })
+	research.Benchmark = func(string) (*benchmark.Version, error) { return version(), nil }
+}
+
+func versionOne() *benchmark.Version { return benchmark.Numbered(1) }
+
 func TestBenchmarkListsTasks(t *testing.T) {
+	plays(t, versionOne)
 	out := clitest.Must(t, "benchmark", "list", "dagplace-*")
-	v := benchmark.Current()
+	v := benchmark.Numbered(1)
 	task, err := v.Task("dagplace-erdos")
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +47,7 @@ func TestBenchmarkListsTasks(t *testing.T) {
 
 // What show prints is a run, with the windows of the task.
 func TestBenchmarkShowPrintsARun(t *testing.T) {
+	plays(t, versionOne)
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "task.yaml", clitest.Must(t, "benchmark", "show", "workerplace-ps"))
 	clitest.Must(t, "config", "check", "task.yaml")
@@ -53,6 +65,7 @@ func TestBenchmarkShowPrintsARun(t *testing.T) {
 
 // A rule is played, reported, packed into a row, checked, played again, changed, and refused.
 func TestBenchmarkFromRunToRow(t *testing.T) {
+	plays(t, versionOne)
 	clitest.OneGoroutine(t)
 	t.Chdir(t.TempDir())
 	tasks := "dagplace-fork-join,workerplace-pairs"
@@ -140,6 +153,7 @@ func TestBenchmarkFromRunToRow(t *testing.T) {
 
 // A secret that is not the version's opens nothing, and is never replaced.
 func TestBenchmarkSecrets(t *testing.T) {
+	plays(t, versionOne)
 	t.Chdir(t.TempDir())
 	out := clitest.Must(t, "benchmark", "seal", "--secret", "secret")
 	if !strings.HasPrefix(out, "commitment: ") || len(out) != len("commitment: ")+65 {
@@ -162,18 +176,17 @@ func TestBenchmarkSecrets(t *testing.T) {
 // leaderboard. Numbers that were made up, parts that were changed and references of other windows are refused, and the
 // leaderboard stays as it is.
 func TestBenchmarkOpensRows(t *testing.T) {
+	plays(t, versionOne)
 	t.Chdir(t.TempDir())
 	secret := benchmark.Draw()
 	if err := secret.Write("secret"); err != nil {
 		t.Fatal(err)
 	}
-	plain := research.CurrentBenchmark
-	t.Cleanup(func() { research.CurrentBenchmark = plain })
-	research.CurrentBenchmark = func() *benchmark.Version {
-		v := plain()
+	plays(t, func() *benchmark.Version {
+		v := benchmark.Numbered(1)
 		v.Commitment = secret.Commitment()
 		return v
-	}
+	})
 	const task = "dagplace-fork-join"
 	for _, policy := range []string{"random", "best"} {
 		clitest.Must(t, "benchmark", "run", "--policy", policy, "--tasks", task, "--split", "sealed", "--secret", "secret",
@@ -248,6 +261,7 @@ func TestBenchmarkOpensRows(t *testing.T) {
 
 // An agent is trained by the protocol, in small, and judged on the task.
 func TestBenchmarkTrainsAndPlaysAgents(t *testing.T) {
+	plays(t, versionOne)
 	clitest.OneGoroutine(t)
 	t.Chdir(t.TempDir())
 	short := []string{"--set", "train.steps=2048", "--set", "train.eval_every=2048", "--set", "eval.validation=2",
