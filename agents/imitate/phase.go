@@ -14,9 +14,9 @@ import (
 
 // Config is the size of a phase.
 type Config struct {
-	Steps   int64 // recorded in all; each round adds its share, in whole episodes
-	Epochs  int   // passes over the recording in each round
-	Rounds  int   // the learner plays in all but the first
+	Steps   int64   // recorded in all; each round adds its share, in whole episodes
+	Epochs  int     // passes over the recording in each round
+	Rounds  int     // the learner plays in all but the first
 	LR      float64 // of the pupil at the beginning; it falls linearly to 0 over the phase; 0 = as in training
 	Gamma   float64
 	Rows    int // environments that a pass steps together; changes results
@@ -288,8 +288,8 @@ func (h *workerState) play(ctx context.Context, s env.Spec, seed uint64, learner
 	return nil
 }
 
-// rate returns the learning rate after a share of the current pass. The last steps of an update at a constant rate decide
-// what a teacher's close calls look like, such as whether to wait: at a rate that falls, the updates average.
+// rate returns the learning rate after a share of the current pass. At a constant rate the last updates decide what a
+// teacher's close calls look like, such as whether to wait; at one that falls, the updates average.
 func (p *Phase) rate(share float64) float64 {
 	passes := float64(p.state.Round*p.cfg.Epochs+p.state.Epoch) + share
 	return p.cfg.LR * max(leastRate, 1-passes/float64(p.cfg.Rounds*p.cfg.Epochs))

@@ -23,7 +23,8 @@ func NewLessons(cfg *config.Config, a Arena, spec env.Spec, workers int) (*imita
 	}}
 	steps, epochs, rounds := cfg.Train.Imitation()
 	return imitate.New(imitate.Config{
-		Steps: steps, Epochs: epochs, Rounds: rounds, LR: cfg.Train.ImitateLR, Gamma: cfg.Gamma(), Rows: cfg.Train.Envs, Workers: workers,
+		Steps: steps, Epochs: epochs, Rounds: rounds, LR: cfg.Train.ImitateLR, Gamma: cfg.Gamma(),
+		Rows: cfg.Train.Envs, Workers: workers,
 		Seed: cfg.Seed,
 	}, spec, source)
 }

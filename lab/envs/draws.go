@@ -19,8 +19,8 @@ import (
 // Generated returns whether the jobs come from a generator, so that there are as many independent draws as one wishes.
 func (w *Workload) Generated() bool { return w.Taken != nil && w.trace.File == "" }
 
-// Draw generates n jobs as the workload's generator does with another seed, at the rate that offers the cluster the load
-// of the settings, and returns those that the environment takes.
+// Draw generates n jobs as the workload's generator does with another seed, at the rate that offers the cluster the
+// load of the settings, and returns those that the environment takes.
 func (w *Workload) Draw(ctx context.Context, seed uint64, n int) ([]traces.Job, error) {
 	return draw(ctx, w.pace().trace, w.cut, w.Source.Cluster, seed, n)
 }
