@@ -50,7 +50,8 @@ func TestNamesStay(t *testing.T) {
 		{"kernels", "train --kernels"},
 		{"preset", "config show"},
 		{"experiment", "experiment show"},
-		{"task", "benchmark show"},
+		{"task", "benchmark show --version v1"},
+		{"task of version 2", "benchmark show"},
 	} {
 		for _, v := range values(t, append(strings.Fields(c.args), "")...) {
 			lines = append(lines, c.what+": "+v)
@@ -71,7 +72,8 @@ func TestNamesStay(t *testing.T) {
 func TestDescriptionsStay(t *testing.T) {
 	clitest.OneGoroutine(t)
 	lines := []string{done(t, "config list", "config", "list", "--json"), done(t, "envs", "envs", "--json"),
-		done(t, "benchmark list", "benchmark", "list", "--json"), done(t, "experiment list", "experiment", "list", "--json"),
+		done(t, "benchmark list", "benchmark", "list", "--version", "v1", "--json"),
+		done(t, "benchmark list of version 2", "benchmark", "list", "--json"), done(t, "experiment list", "experiment", "list", "--json"),
 		done(t, "trace formats", "trace", "formats", "--json")}
 	for _, name := range values(t, "config", "show", "") {
 		lines = append(lines, done(t, "config "+name, "config", "show", name),
@@ -80,9 +82,11 @@ func TestDescriptionsStay(t *testing.T) {
 	for _, id := range envs.IDs() {
 		lines = append(lines, done(t, "environment "+id, "envs", id, "--json"))
 	}
-	for _, name := range values(t, "benchmark", "show", "") {
-		lines = append(lines, done(t, "task "+name, "benchmark", "show", name, "--json"),
-			done(t, "arguments of "+name, "benchmark", "show", name, "--kwargs"))
+	for version, of := range map[string]string{"v1": "", "v2": " of version 2"} {
+		for _, name := range values(t, "benchmark", "show", "--version", version, "") {
+			lines = append(lines, done(t, "task "+name+of, "benchmark", "show", name, "--version", version, "--json"),
+				done(t, "arguments of "+name+of, "benchmark", "show", name, "--version", version, "--kwargs"))
+		}
 	}
 	for _, s := range papers.All() {
 		figures, err := s.ExpectedCSV()

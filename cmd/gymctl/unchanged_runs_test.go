@@ -119,8 +119,8 @@ func TestComparisonsKeepTheirDocuments(t *testing.T) {
 		}
 		const tasks = "jobselect-users-none,preempt-users-exact,queuerank-easy-causal,gpupick-proximity-causal,delayoffer-las-causal,dagplace-fork-join,workerplace-pairs"
 		lines = append(lines,
-			done(t, "benchmark run", "benchmark", "run", "--policy", "best", "--tasks", tasks, "--workers", "2", "-o", "rows",
-				"--json"))
+			done(t, "benchmark run", "benchmark", "run", "--version", "v1", "--policy", "best", "--tasks", tasks,
+				"--workers", "2", "-o", "rows", "--json"))
 		lines = append(lines, folder(t, "benchmark run", "rows")...)
 	})
 	clitest.Unchanged(t, "comparisons.txt", lines)

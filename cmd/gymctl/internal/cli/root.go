@@ -181,7 +181,7 @@ standard error. Exit codes: 0 done, 1 failed, 2 a mistake in a flag, file or val
 
 // flagsOnly lets c and the verbs below it take flags only, unless they say which arguments they take.
 func flagsOnly(c *cobra.Command) {
-	if c.Args == nil && len(c.ValidArgs) == 0 {
+	if c.Args == nil && len(c.ValidArgs) == 0 && c.ValidArgsFunction == nil {
 		c.Args = Args(0, 0, "flags only")
 	}
 	for _, s := range c.Commands() {

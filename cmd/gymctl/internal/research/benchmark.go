@@ -60,8 +60,20 @@ alone until the version closes; open plays a row on them, and is for those who h
 	return c
 }
 
-// taskNames returns the names of the newest version's tasks for completions.
-func taskNames() []string { return benchmark.Current().Names() }
+// taskNames returns the names of the tasks of the version that c's flag names, the newest without one, for completions.
+func taskNames(c *cobra.Command) []string {
+	if f := c.Flag("version"); f != nil {
+		if v, err := Benchmark(f.Value.String()); err == nil {
+			return v.Names()
+		}
+	}
+	return benchmark.Current().Names()
+}
+
+// completeTasks completes arguments that are tasks.
+func completeTasks(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return taskNames(c), cobra.ShellCompDirectiveNoFileComp
+}
 
 // ListedTask is a task in the document of gymctl benchmark list --json.
 type ListedTask struct {
@@ -133,7 +145,7 @@ scores are measured. The hash of a task covers the jobs that are played.`,
 			header := []string{"task", "hash", "environment", "run times", units, "metric", "random", "best", "best rule"}
 			return a.ShowTable(c, list, 4, header, rows, "hash", "metric", units)
 		},
-		ValidArgs: taskNames(),
+		ValidArgsFunction: completeTasks,
 	}
 	version = versionFlag(c)
 	cli.JSONFlag(c)
@@ -200,7 +212,7 @@ and for --kwargs of the examples in python/examples. --json has them too, beside
 			a.Printf("# %s, task %s, hash %s\n# %s\n%s", benchmark.Name, t.Name, t.Hash, t.Tests, b)
 			return nil
 		},
-		ValidArgs: taskNames(),
+		ValidArgsFunction: completeTasks,
 	}
 	version = versionFlag(c)
 	cli.JSONFlag(c)
@@ -229,8 +241,8 @@ training and the validation part of the development workload; the development wi
 Ctrl-C saves, and the same command continues.`,
 		Example: `  gymctl benchmark train -o runs/ours
   gymctl benchmark train 'gpupick-*' -o runs/wide --set 'ppo.network.hidden=[512, 512]'`,
-		RunE:      func(c *cobra.Command, patterns []string) error { return o.run(a, c, patterns) },
-		ValidArgs: taskNames(),
+		RunE:              func(c *cobra.Command, patterns []string) error { return o.run(a, c, patterns) },
+		ValidArgsFunction: completeTasks,
 	}
 	o.version = versionFlag(c)
 	f := c.Flags()
@@ -369,7 +381,7 @@ func (p *benchmarkPlay) flags(c *cobra.Command) {
 func tasksFlag(c *cobra.Command, tasks *[]string) {
 	c.Flags().StringSliceVar(tasks, "tasks", nil,
 		"`TASKS` or patterns such as jobselect-*, joined by commas (default all)")
-	cli.CompleteList(c, "tasks", func(*cobra.Command, string) []string { return taskNames() })
+	cli.CompleteList(c, "tasks", func(c *cobra.Command, _ string) []string { return taskNames(c) })
 }
 
 // splitFlag adds --split.
