@@ -105,6 +105,12 @@ func (c *Config) dropTeacher(given Given) (chosen []string) {
 		if !given["train.imitate_epochs"] {
 			t.ImitateEpochs = 0
 		}
+		if !given["train.imitate_rounds"] {
+			t.ImitateRounds = 0
+		}
+		if !given["train.imitate_lr"] {
+			t.ImitateLR = 0
+		}
 	}
 	return chosen
 }

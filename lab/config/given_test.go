@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"clustergym/configs"
 )
 
 // A preset that imitates and lists rivals stays usable where the user's own changes hide run times or switch the
@@ -49,5 +51,26 @@ func TestPresetsAdaptToWhatIsGiven(t *testing.T) {
 	if _, err := set("train.imitate=", "train.imitate_steps=5"); err == nil ||
 		!strings.Contains(err.Error(), "train.imitate_steps: got 5") {
 		t.Errorf("steps of no imitation: %v", err)
+	}
+}
+
+// Nothing of an imitation is left in a preset whose teacher is hidden or switched off.
+func TestEveryPresetDoesWithoutItsTeacher(t *testing.T) {
+	for _, name := range configs.Runs() {
+		c, err := Preset(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Train.Imitate == "" {
+			continue
+		}
+		g := Given{}
+		if err := g.Set(&c, "train.imitate="); err != nil {
+			t.Fatal(err)
+		}
+		c.Adapt(g)
+		if err := c.Validate(); err != nil || c.Train.ImitateLR != 0 || c.Train.ImitateRounds != 0 {
+			t.Errorf("%s without a teacher: rate %g, %d rounds, %v", name, c.Train.ImitateLR, c.Train.ImitateRounds, err)
+		}
 	}
 }

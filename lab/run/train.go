@@ -415,7 +415,7 @@ func sameRun(dir string, cfg *config.Config) error {
 		{"train.imitate", func(c *config.Config) {
 			c.Train.Imitate, c.Train.ImitateSteps = cfg.Train.Imitate, cfg.Train.ImitateSteps
 			c.Train.ImitateEpochs, c.Train.ImitateRounds = cfg.Train.ImitateEpochs, cfg.Train.ImitateRounds
-			c.Train.ImitateFrom = cfg.Train.ImitateFrom
+			c.Train.ImitateFrom, c.Train.ImitateLR = cfg.Train.ImitateFrom, cfg.Train.ImitateLR
 		}},
 	} {
 		c := old
