@@ -42,7 +42,7 @@ func TestConfigShowAsJSON(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(clitest.Must(t, "config", "show", "quickstart", "--json", "--set", "eval.windows=7")),
-		&d); err != nil || d.Config.Eval.Windows != 7 || d.Config.Train.Steps != 98304 {
+		&d); err != nil || d.Config.Eval.Windows != 7 || d.Config.Train.Steps != 393216 {
 		t.Errorf("%v: %+v", err, d)
 	}
 	clitest.Wrong(t, []string{"config", "show", "quickstat", "--json"}, "did you mean quickstart?")

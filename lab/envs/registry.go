@@ -185,13 +185,8 @@ func (r *Registry) Make(ctx context.Context, id string, kwargs wire.Map, n int) 
 	return m, nil
 }
 
-// scenario returns the SHA of the scenario of the environment called id with its defaults. It opens no environment: one
-// with a standing queue would have to learn the load of its generator.
-func (r *Registry) scenario(ctx context.Context, id string) (string, error) {
-	d, err := Lookup(id)
-	if err != nil {
-		return "", err
-	}
+// scenario returns the SHA of the scenario of an environment with its defaults, without opening one.
+func (r *Registry) scenario(ctx context.Context, d *Descriptor) (string, error) {
 	args, err := decodeArgs(d, nil)
 	if err != nil {
 		return "", err

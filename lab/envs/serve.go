@@ -41,30 +41,28 @@ func (f *factory) List() []server.Listing {
 	if f.list != nil {
 		return slices.Clone(f.list)
 	}
-	list, complete := f.describe()
-	if complete {
-		f.list = list
-	}
-	return slices.Clone(list)
+	f.list = f.describe()
+	return slices.Clone(f.list)
 }
 
-// describe lists all environments. The hash of a scenario requires loading its workload, which most clients play
-// anyway. If there is no memory for that at present, the list is not complete.
-func (f *factory) describe() (all []server.Listing, complete bool) {
-	complete = true
+// describe lists all environments. The hash of a scenario of jobs is left out: it is of the jobs, and to load those of
+// every environment would take seconds and a quarter of a gigabyte. The reply to an open has it.
+func (f *factory) describe() (all []server.Listing) {
 	for _, id := range IDs() {
 		info, err := Describe(id, nil)
 		if err != nil {
 			panic(fmt.Sprintf("experiments: %s with its defaults: %v", id, err)) // tests check the defaults of every environment
 		}
 		l := server.Listing{ID: id, Spec: info.Spec, Kwargs: info.Kwargs}
-		if l.SHA, err = f.registry.scenario(context.Background(), id); err != nil {
-			complete = false
+		if d := Find(id); !d.Simulated() {
+			if l.SHA, err = f.registry.scenario(context.Background(), d); err != nil {
+				panic(fmt.Sprintf("experiments: %s with its defaults: %v", id, err))
+			}
 		}
 		all = append(all, l)
 	}
 	slices.SortFunc(all, func(a, b server.Listing) int { return strings.Compare(a.ID, b.ID) })
-	return all, complete
+	return all
 }
 
 // Make implements server.Factory.

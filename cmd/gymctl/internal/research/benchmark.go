@@ -103,7 +103,7 @@ times, draws (windows in version 1), and the metric of random play and of the be
 scores are measured. The hash of a task covers the jobs that are played.`,
 		Example: `  gymctl benchmark list
   gymctl benchmark list queuerank-easy-causal --json
-  gymctl benchmark list --version v1 'workerplace-*'`,
+  gymctl benchmark list --version v1 workerplace-pairs`,
 		RunE: func(c *cobra.Command, patterns []string) error {
 			v, err := version()
 			if err != nil {

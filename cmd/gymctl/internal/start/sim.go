@@ -80,8 +80,8 @@ imagined futures, and deviates from POLICY where that is better beyond chance (d
 much a decision may cost: a number of rollouts, or a time, which makes results depend on the machine.
 
 --policy-onnx lets an ONNX model schedule the trace too (docs/reference/onnx.md). It sees and starts jobs as in
-JobSelect-v1, with the settings that gymctl ckpt export wrote into it, else those of the preset quickstart; estimates, placement and
-communication are those of this run.
+JobSelect-v1, with the settings that gymctl ckpt export wrote into it, else those of the preset quickstart; estimates,
+placement and communication are those of this run.
 
 Policies see what a cluster has of run times: requested times if every job has one, else forecasts that are learned as
 jobs end. The head of the table says which. --estimates exact is an oracle (docs/guides/predict.md).
