@@ -42,9 +42,9 @@ type Job struct {
 	SLO    float64
 	Status Status
 	// Started says that the trace has a start of the job, and Waited how long after Submit that was. They are what
-	// happened on the recorded cluster: no simulation may depend on them.
-	Started bool
-	Waited  time.Duration
+	// happened on the recorded cluster: no simulation may depend on them. Documents that have jobs keep their bytes.
+	Started bool          `json:"-"`
+	Waited  time.Duration `json:"-"`
 	// Assumed says that Estimate is no requested time: the reader has set it to Work, for orders and back-filling that
 	// need one. Predictors of run times must not look at it.
 	Assumed bool

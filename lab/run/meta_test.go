@@ -87,7 +87,7 @@ func TestMetaLearnersNeedTasks(t *testing.T) {
 		want   string
 		change func(c *config.Config)
 	}{
-		{"env.id: got \"CartPole-v1\", want an environment with tasks (WorkerPlace-v1, Bandit-v1, Nav2D-v1",
+		{"env.id: got \"CartPole-v1\", want an environment with tasks (WorkerPlace-v2, WorkerPlace-v1, Bandit-v1, Nav2D-v1",
 			func(c *config.Config) { inEnv(c, "CartPole-v1") }},
 		{"train.envs: got 3, want nothing", func(c *config.Config) { c.Train.Envs = 3 }},
 		{"maml.inner_steps: got 1, want a whole number from 2 to 64 with method reptile",
@@ -102,7 +102,7 @@ func TestMetaLearnersNeedTasks(t *testing.T) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}
-	for _, id := range []string{"Bandit-v1", "Nav2D-v1", "WorkerPlace-v1"} {
+	for _, id := range []string{"Bandit-v1", "Nav2D-v1", "WorkerPlace-v1", "WorkerPlace-v2"} {
 		if !slices.Contains(config.Families(), id) {
 			t.Errorf("%s is not among the families %v", id, config.Families())
 		}
