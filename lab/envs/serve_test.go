@@ -25,7 +25,11 @@ func TestTheFactoryListsWhatItMakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(m.Envs) != 2 || m.SHA != l.SHA || len(l.SHA) != 64 ||
+		listed := m.SHA
+		if Find(l.ID).Simulated() {
+			listed = "" // the jobs are not loaded for a list
+		}
+		if len(m.Envs) != 2 || l.SHA != listed || len(m.SHA) != 64 ||
 			fmt.Sprintf("%+v", m.Envs[1].Spec()) != fmt.Sprintf("%+v", l.Spec) {
 			t.Errorf("%s: %d environments of sha %q, listed with %q", l.ID, len(m.Envs), m.SHA, l.SHA)
 		}
