@@ -70,7 +70,7 @@ func (j *Job) CheckTimes() error {
 	return nil
 }
 
-// Start records when the job started, in the time of its Submit. A start before the submit is none.
+// Start records that the job started at a time on the clock of Submit. It ignores a time before Submit.
 func (j *Job) Start(at time.Duration) {
 	if at >= j.Submit {
 		j.Started, j.Waited = true, at-j.Submit

@@ -99,7 +99,7 @@ func usedAsRecorded(jobs []traces.Job, from, until time.Duration, on *sched.Wind
 	return used / (float64(on.GPUs) * (until - from).Hours())
 }
 
-// unaware returns the configuration of a scheduler over the whole queue, which stands for one that nobody has tuned.
+// unaware returns the configuration of a scheduler over the whole queue, which stands for one that has not been tuned.
 func (w *Scenario) unaware(name string) schedulers.Config {
 	h := schedulers.Named(policyname.Of(name))
 	h.Estimates = w.About.Cut(w.Settings).Estimates

@@ -117,6 +117,11 @@ type plan struct {
 	Kernels string `json:"kernels,omitempty"`
 }
 
+// interrupted returns the error of a play that was interrupted.
+func (o *Options) interrupted() error {
+	return fmt.Errorf("%w; what was played is kept in %s, and the same command goes on", fault.ErrInterrupted, o.Dir)
+}
+
 // Play plays a policy on tasks and returns the results on all tasks in opt.Dir. What opt.Dir has is not played again,
 // so that an interrupted call is continued by the same call, to the same bytes; more tasks may be added later. Tasks
 // for which the policy has nothing to play with are left out. If ctx is cancelled, Play keeps all finished runs and
@@ -155,8 +160,7 @@ func (v *Version) Play(ctx context.Context, p *Policy, opt Options) (*Results, e
 			res, err = g.kept(t)
 		}
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w; what was played is kept in %s, and the same command goes on", fault.ErrInterrupted,
-				opt.Dir)
+			return nil, opt.interrupted()
 		}
 		if err != nil {
 			return nil, err

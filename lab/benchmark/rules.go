@@ -34,7 +34,7 @@ func (v *Version) PlayRules(ctx context.Context, opt Options) ([]*Results, error
 	for _, t := range opt.Tasks {
 		if err := v.playRules(ctx, t, opt); err != nil {
 			if ctx.Err() != nil {
-				err = fmt.Errorf("%w; what was played is kept in %s, and the same command goes on", fault.ErrInterrupted, opt.Dir)
+				err = opt.interrupted()
 			}
 			return nil, err
 		}

@@ -230,7 +230,7 @@ func TestScoresOnStreamsHaveIntervals(t *testing.T) {
 	}
 }
 
-// A recorded task whose trace is not at hand is left out with one sentence, and so it is on sealed draws.
+// A recorded task whose trace was not fetched is left out with one sentence, and so it is on sealed draws.
 func TestRecordedTasksNeedTheirTraces(t *testing.T) {
 	t.Setenv(catalog.CacheVar, t.TempDir())
 	v := Numbered(2)

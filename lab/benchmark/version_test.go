@@ -8,6 +8,7 @@ import (
 
 	"clustergym/internal/raced"
 	"clustergym/lab/arena"
+	"clustergym/lab/config"
 	"clustergym/lab/envs"
 	"clustergym/lab/report"
 	"clustergym/lab/workload"
@@ -27,47 +28,27 @@ func TestTasksAreThoseOfTheVersion(t *testing.T) {
 		t.Errorf("%d tasks, want 24 or more, and a multiple of four so that a quarter of the scores is a whole number",
 			len(v.Tasks))
 	}
-	seen, hashes := map[string]bool{}, map[string]string{}
-	for i := range v.Tasks {
-		task := &v.Tasks[i]
-		cfg, err := task.Config()
-		if err != nil {
-			t.Errorf("%v", err)
-			continue
-		}
-		if testing.Short() && seen[cfg.Env.ID] {
-			continue
-		}
-		seen[cfg.Env.ID] = true
-		w, err := arena.NewScenario(&cfg)
-		if err != nil {
-			t.Errorf("%s: %v", task.Name, err)
-			continue
-		}
-		got, err := task.Digest(w, &cfg)
-		if err != nil {
-			t.Errorf("%s: %v", task.Name, err)
-			continue
-		}
-		if hashes[task.Name] = got; *hashesTo == "" && got != task.Hash {
-			t.Errorf("%s: hash %s, want %s", task.Name, got, task.Hash)
-		}
+	checkHashes(t, v, func(task *Task, cfg *config.Config, w *arena.Scenario) {
 		if cfg.Simulated() {
 			if have := w.Count(2); have < cfg.Eval.Windows {
 				t.Errorf("%s: %d test windows, want %d", task.Name, have, cfg.Eval.Windows)
 			}
 		}
-	}
-	writeHashes(t, hashes)
+	})
 }
 
 // The hashes of version 2, of each of which one draw is generated. With -short one task of each environment is checked.
-// Recorded tasks are checked where their traces are at hand.
+// Recorded tasks are checked where their traces have been fetched.
 func TestTasksOfVersion2AreThose(t *testing.T) {
 	if raced.On {
 		t.Skip("the race detector sees streams in lab/stream; make unit runs this test")
 	}
-	v := Numbered(2)
+	checkHashes(t, Numbered(2), func(*Task, *config.Config, *arena.Scenario) {})
+}
+
+// checkHashes checks the hashes of v's tasks, and calls also for each of these.
+func checkHashes(t *testing.T, v *Version, also func(task *Task, cfg *config.Config, w *arena.Scenario)) {
+	t.Helper()
 	seen, hashes := map[string]bool{}, map[string]string{}
 	for i := range v.Tasks {
 		task := &v.Tasks[i]
@@ -90,9 +71,12 @@ func TestTasksOfVersion2AreThose(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("%s: %v", task.Name, err)
-		} else if got := hashes[task.Name]; *hashesTo == "" && got != task.Hash {
+			continue
+		}
+		if got := hashes[task.Name]; *hashesTo == "" && got != task.Hash {
 			t.Errorf("%s: hash %s, want %s", task.Name, got, task.Hash)
 		}
+		also(task, &cfg, w)
 	}
 	writeHashes(t, hashes)
 }

@@ -283,7 +283,7 @@ func benchmarkRulesVerb(a *cli.App) *cobra.Command {
 		Use:   "rules",
 		Short: "Play random play and every rule of tasks",
 		Long: `rules plays random play and all rules of the tasks that --tasks chooses, each into a folder of -o DIR by the rule's name: what
-run makes of each of them, in less time. record takes the folders. Ctrl-C ends with exit code 130, and the same command goes on.`,
+run makes of each of them, in less time. record takes the folders. Ctrl-C ends with exit code 130, and the same command continues.`,
 		Example: `  gymctl benchmark rules -o runs/rules
   gymctl benchmark rules --tasks 'queuerank-*' -o runs/rules`,
 		RunE: func(c *cobra.Command, _ []string) error {
