@@ -57,8 +57,8 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
   gymctl eval --policies sjf+skip,hold --hold runs/hold/hold.yaml
   gymctl tune -c quickstart-exact --generations 20 --dir runs/exact
   gymctl tune --trace jobs.csv --cluster mycluster.yaml --dir runs/mine
-  gymctl tune -c jobselect-preempt --dir runs/index
-  gymctl eval -c jobselect-preempt --policies gittins+skip,index+skip,index@slots --index runs/index/index.yaml --no-whole`,
+  gymctl tune -c jobselect-v2-preempt --dir runs/index
+  gymctl eval -c jobselect-v2-preempt --policies gittins+skip,index+skip,index@slots --index runs/index/index.yaml`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
 	f, opt := c.Flags(), &o.opt
