@@ -77,9 +77,16 @@ func (w *Scenario) Describe(cfg *config.Config) []Fact {
 		facts = append(facts, Factf("", "left out: %s", line))
 	}
 	n := w.Taken.Windows
-	facts = append(facts, Factf("", "%d jobs to train on, %d validation windows, %d test windows of %d jobs",
-		len(n.Jobs(traces.Training)), n.Count(traces.Validation), n.Count(traces.Test), n.Length()),
-		Fact{"cluster", w.Cluster().Name})
+	switch parts := []any{len(n.Jobs(traces.Training)), len(n.Jobs(traces.Validation)), len(n.Jobs(traces.Test))}; {
+	case !cfg.Streamed():
+		facts = append(facts, Factf("", "%d jobs to train on, %d validation windows, %d test windows of %d jobs",
+			parts[0], n.Count(traces.Validation), n.Count(traces.Test), n.Length()))
+	case cfg.Trace.File == "":
+		facts = append(facts, Factf("", "%d jobs to train on; validation and test have draws of their own", parts[0]))
+	default:
+		facts = append(facts, Factf("", "%d jobs to train on, %d for validation, %d to be judged on", parts...))
+	}
+	facts = append(facts, Fact{"cluster", w.Cluster().Name})
 	e := cfg.Env.JobSelect()
 	if e == nil {
 		return append(facts, Factf("env", "%s: %s; %s %s", cfg.Env.ID, w.About.About, report.EstimatesKey,

@@ -43,7 +43,9 @@ func Fit(ctx context.Context, cfg *config.Config, given config.Given) (*Scenario
 	}
 	if n := loaded.Count(traces.Validation); n > 0 && n < c.Eval.Validation && !given["eval.validation"] {
 		c.Eval.Validation = n
-		said = append(said, fmt.Sprintf("eval.validation %d: as many windows as there are", n))
+		if !c.Streamed() { // where those windows are not played
+			said = append(said, fmt.Sprintf("eval.validation %d: as many windows as there are", n))
+		}
 	}
 	*cfg = c
 	return &Scenario{Workload: loaded, About: d, Settings: settings, Trace: loaded.Info}, said, nil

@@ -57,7 +57,11 @@ func (r *runner) streamReport(played [][][]result) *report.StreamReport {
 		}
 		out.Policies = append(out.Policies, row)
 	}
-	ref := slices.IndexFunc(r.policies, func(p policy) bool { return p.agent() })
+	// A program that somebody brought is what the others are there for, also beside checkpoints.
+	ref := slices.IndexFunc(r.policies, func(p policy) bool { return p.agent() && p.kind == report.KindExternal })
+	if ref < 0 {
+		ref = slices.IndexFunc(r.policies, func(p policy) bool { return p.agent() })
+	}
 	agent := ref >= 0
 	if !agent {
 		ref = slices.IndexFunc(r.policies, func(p policy) bool { return p.missing == "" })

@@ -111,7 +111,7 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 		return nil, nil, nil, d.WithFlags(err)
 	}
 	if sizes, values := chosenSizes(&keep, z.Cut.Length, z.Cut.Warm); len(sizes) > 0 {
-		err = choose(w.gives(z.Jobs), sizes, values...)
+		err = choose(w.gives(z.Jobs, cut.Mode == sched.Ongoing), sizes, values...)
 	}
 	if err == nil {
 		err = d.check(s, w)
@@ -130,8 +130,12 @@ func chosenSizes(keep *sched.Kept, window, warm int) (keys []string, values []an
 	return keys, values
 }
 
-// gives says how many windows so many jobs give.
-func (w *Workload) gives(jobs int) string {
+// gives says how many windows so many jobs give: to train on, where evaluations play the other parts without a break.
+func (w *Workload) gives(jobs int, ongoing bool) string {
+	if ongoing {
+		return fmt.Sprintf("%s jobs give %s to train on", workload.Thousands(jobs),
+			plain.Count(w.Count(traces.Training), "episode", "episodes"))
+	}
 	return fmt.Sprintf("%s jobs give %s and %s", workload.Thousands(jobs),
 		plain.Count(w.Count(traces.Validation), "validation window", "validation windows"),
 		plain.Count(w.Count(traces.Test), "test window", "test windows"))

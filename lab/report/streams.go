@@ -18,7 +18,7 @@ type StreamReport struct {
 	Recorded *Recorded `json:"recorded,omitempty"`
 
 	Policies []StreamPolicy `json:"policies"`
-	// in Metric: the first agent with every other policy, or every policy with the first
+	// in Metric: the reference (StreamReport.Reference) with every other policy, or every policy with the first
 	Paired []statistic.Replicated `json:"paired"`
 	// LeftOut counts the jobs of the workload that the environment does not take; nil = none.
 	LeftOut *sched.LeftOut `json:"left_out,omitempty"`

@@ -21,15 +21,17 @@ func (r *StreamReport) WriteTable(w io.Writer) error { return texttable.WriteShe
 // Counts returns the metric of the comparison.
 func (r *StreamReport) Counts() envs.Metric { return MetricOf(r.Env) }
 
-// Reference returns the policy with which the others are compared: the first agent, or else the first policy that has
-// results. It is "" if there are fewer than two of these.
+// Reference returns the policy with which the others are compared: the first program from outside, else the first
+// agent, or else the first policy that has results. It is "" if there are fewer than two of these.
 func (r *StreamReport) Reference() (name string, agent bool) {
 	if len(r.Paired) == 0 {
 		return "", false
 	}
-	for _, p := range r.Policies {
-		if p.Metrics != nil && slices.Contains([]string{KindCheckpoint, KindModel, KindExternal}, p.Kind) {
-			return p.Name, true
+	for _, kinds := range [][]string{{KindExternal}, {KindCheckpoint, KindModel}} {
+		for _, p := range r.Policies {
+			if p.Metrics != nil && slices.Contains(kinds, p.Kind) {
+				return p.Name, true
+			}
 		}
 	}
 	return r.Paired[0].B, false
