@@ -30,7 +30,7 @@ func (r *runner) compareStreams(ctx context.Context, opt *EvalOptions) (*report.
 	return out, nil
 }
 
-// streamReport computes statistics of the results. The reference, the first agent or else the first policy, is compared
+// streamReport computes statistics of the results. The reference (StreamReport.Reference) is compared
 // with every other policy: the agent with each of them, or each of them with the first policy.
 func (r *runner) streamReport(played [][][]result) *report.StreamReport {
 	s, metric := r.streams, r.scenario.About.Metric
