@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 	"live":          {"traces"},
 	"live/livetest": {"live", "traces"},
 	"live/kube":     {"live", "traces", "traces/kube"},  // its objects are those of the recordings that are read there
+	"live/demo":     {"live", "traces"},
 	"live/slurm":    {"live", "traces", "traces/sacct"}, // the numbers in JSON of Slurm
 
 	"nets":        {},

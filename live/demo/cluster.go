@@ -66,6 +66,12 @@ func (c *Cluster) Begins() time.Duration { return c.past.begin }
 // Speed returns how many seconds of the demo pass in a second.
 func (c *Cluster) Speed() float64 { return c.cfg.Speed }
 
+// Backfill returns how the demo's own scheduler goes about jobs behind one that does not fit.
+func (c *Cluster) Backfill() string { return c.cfg.Backfill }
+
+// Unseated returns how many jobs ran by the history when the demo began, and wait, because the nodes have no room.
+func (c *Cluster) Unseated() int { return c.unseated }
+
 // LeftOut counts the jobs of the history that have no place in the demo.
 func (c *Cluster) LeftOut() LeftOut { return c.past.leftOut }
 

@@ -83,9 +83,10 @@ type entry struct {
 // use.
 type Journal struct {
 	Settings
-	dir  string
-	file *os.File
-	done int64 // bytes that were read
+	Joined bool // another process has begun the demo
+	dir    string
+	file   *os.File
+	done   int64 // bytes that were read
 }
 
 // patience is how long a process waits for another one that changes a journal.
@@ -118,7 +119,9 @@ func OpenJournal(ctx context.Context, dir, history string, s Settings) (*Journal
 			if err := j.begin(&own); err != nil {
 				return err
 			}
-		case !errors.Is(err, lock.ErrHeld):
+		case errors.Is(err, lock.ErrHeld):
+			j.Joined = true
+		default:
 			return err
 		}
 		if err := lock.Shared(j.file); err != nil {

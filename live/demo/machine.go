@@ -60,6 +60,7 @@ type job struct {
 	seq          int
 	start, end   time.Duration // of a job that runs or has ended
 	held         []share
+	where        []string // the nodes on which it runs, or ran last
 }
 
 // share is what a running job holds of a node.
@@ -156,8 +157,10 @@ func before(a, b *job) int { return cmp.Or(cmp.Compare(b.Rank, a.Rank), cmp.Comp
 
 // run starts a job that is not in the queue. Since when it runs may be past.
 func (m *machine) run(j *job, since time.Duration, places []place) {
+	j.where = j.where[:0:0]
 	for _, p := range places {
 		h := share{on: p.on}
+		j.where = append(j.where, p.on.Name)
 		for i := 0; len(h.index) < p.gpus; i++ {
 			if p.on.free[i] {
 				p.on.free[i] = false

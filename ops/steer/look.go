@@ -25,7 +25,8 @@ func (l *loop) observe(ctx context.Context) (*live.Snapshot, error) {
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w: no answer within %v", live.ErrUnreachable, l.Timeout)
 	}
-	if err == nil || errors.Is(err, live.ErrUnreachable) || errors.Is(err, live.ErrDenied) {
+	if err == nil || errors.Is(err, live.ErrUnreachable) || errors.Is(err, live.ErrDenied) ||
+		errors.Is(err, live.ErrOver) {
 		if l.odd = 0; err == nil {
 			l.answered = true
 			l.fallen(s)
