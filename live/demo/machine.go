@@ -184,7 +184,7 @@ func (m *machine) schedule() {
 	for i, n := range m.nodes {
 		idle[i] = n.idle
 	}
-	var spare []int // GPUs that the first one in line will not need, by node
+	var then []int // free GPUs when the first one in line is to start, by node
 	var wait []*job
 	tried := map[string]bool{} // what does not fit; less is free later on
 	for i, j := range m.queue {
@@ -201,9 +201,7 @@ func (m *machine) schedule() {
 		switch {
 		case j.Ours || j.GPUs > m.free || tried[shape] && len(j.Nodes) == 0:
 		case long:
-			if places = m.place(j, least(idle, spare)); places != nil {
-				take(spare, places)
-			}
+			places = m.beside(j, idle, then)
 		default:
 			places = m.place(j, idle)
 		}
@@ -214,7 +212,7 @@ func (m *machine) schedule() {
 			continue
 		case m.head == nil && !j.Ours:
 			m.head = j
-			m.until, spare = m.reserve(j)
+			m.until, then = m.reserve(j)
 		}
 		tried[shape] = tried[shape] || !j.Ours && len(j.Nodes) == 0
 		wait = append(wait, j)
@@ -222,27 +220,42 @@ func (m *machine) schedule() {
 	m.queue = wait
 }
 
-// reserve returns when a job fits if those that run keep to their limits, and how many GPUs of each node are free then
-// without those that it takes.
-func (m *machine) reserve(j *job) (at time.Duration, spare []int) {
-	spare = make([]int, len(m.nodes))
+// reserve returns when a job fits if those that run keep to their limits, and how many GPUs of each node are free then.
+func (m *machine) reserve(j *job) (at time.Duration, then []int) {
+	then = make([]int, len(m.nodes))
 	for i, n := range m.nodes {
-		spare[i] = n.idle
+		then[i] = n.idle
 	}
 	all := slices.Clone(m.running)
 	ends := func(r *job) time.Duration { return max(r.start+r.limit, m.now) }
 	slices.SortStableFunc(all, func(a, b *job) int { return cmp.Compare(ends(a), ends(b)) })
 	for i, r := range all {
 		for _, h := range r.held {
-			spare[h.on.number] += len(h.index)
+			then[h.on.number] += len(h.index)
 		}
 		if i+1 < len(all) && ends(all[i+1]) == ends(r) {
 			continue
 		}
-		if places := m.place(j, spare); places != nil {
-			take(spare, places)
-			return ends(r), spare
+		if m.place(j, then) != nil {
+			return ends(r), then
 		}
 	}
-	return never, spare // its nodes are too few: nothing is kept free for it
+	return never, then
+}
+
+// beside returns where a job fits that will still run when the first one in line is to start, and leaves it a place. Its
+// GPUs are not free then.
+func (m *machine) beside(j *job, idle, then []int) []place {
+	places := m.place(j, idle)
+	if places == nil {
+		return nil
+	}
+	take(then, places)
+	if m.until < never && m.place(m.head, then) == nil {
+		for _, p := range places {
+			then[p.on.number] += p.gpus
+		}
+		return nil
+	}
+	return places
 }

@@ -100,12 +100,3 @@ func take(idle []int, places []place) {
 		idle[p.on.number] -= p.gpus
 	}
 }
-
-// least returns the smaller number of each node.
-func least(a, b []int) []int {
-	c := make([]int, len(a))
-	for i := range a {
-		c[i] = max(0, min(a[i], b[i]))
-	}
-	return c
-}

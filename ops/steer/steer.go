@@ -198,7 +198,7 @@ func (l *loop) rest(ctx context.Context) error {
 	for left := max(l.spaced, time.Millisecond); left > 0; {
 		d := left
 		if l.leased() {
-			d = min(d, l.Lease.Term/4)
+			d = min(d, l.during(l.Lease.Term/4))
 			// it is tried again before anything is written
 			if err := l.renew(); err != nil && !errors.Is(err, live.ErrUnreachable) && !errors.Is(err, live.ErrDenied) {
 				return err

@@ -2,9 +2,6 @@ package operate
 
 import (
 	"os"
-	"time"
-
-	"github.com/spf13/cobra"
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
@@ -19,7 +16,7 @@ import (
 )
 
 // onDemo has steer live by the demo's clock, and know what a cluster would know.
-func (g *SteerFlags) onDemo(c *cobra.Command, a *cli.App, d *demo.Cluster, choice *steer.Choice) error {
+func (g *SteerFlags) onDemo(a *cli.App, d *demo.Cluster, choice *steer.Choice) error {
 	cfg := &g.loop
 	if err := g.past.none(); err != nil {
 		return err
@@ -30,10 +27,7 @@ func (g *SteerFlags) onDemo(c *cobra.Command, a *cli.App, d *demo.Cluster, choic
 	}
 	choice.History, cfg.Mirror.Epoch = d.Past(), d.Epoch()
 	cfg.Begun.History, cfg.Begun.HistoryUntil = g.Demo.From, d.Begins().Seconds()
-	cfg.Now, cfg.Wait = d.Now, d.Sleep
-	if !c.Flags().Changed("max-age") {
-		cfg.MaxAge = time.Duration(d.Speed() * float64(cfg.MaxAge))
-	}
+	cfg.Now, cfg.Wait, cfg.Fast = d.Now, d.Sleep, d.Speed()
 	noteDemo(a, &g.Demo, d)
 	return nil
 }
@@ -50,7 +44,7 @@ func (p *PastFlags) none() error {
 func noteDemo(a *cli.App, f *options.DemoFlags, d *demo.Cluster) {
 	a.Notef("demo of %s: %v", f.From, d)
 	if f.Why != "" && !f.Joined {
-		a.Notef("%s; --nodes says otherwise", f.Why)
+		a.Notef("%s (--nodes names others)", f.Why)
 	}
 	out := d.LeftOut()
 	if n := out.NoGPUs + out.NoRunTime; n > 0 {

@@ -173,7 +173,7 @@ that ask for no time limit count as --limit.
 
 --cluster demo is no cluster: it replays the jobs of --from, --speed times as fast, from the middle of the file on, with a
 scheduler of its own, and ends with the file. The predictor knows what had ended by then. Several programs that name one
-file see one demo. Times of flags are those of its clock, but --timeout and --lease; --max-age is a minute of ours.`
+file see one demo. --every and --grace go by its clock, all other times by ours.`
 
 const steerWrites = `
 
@@ -312,7 +312,7 @@ func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) (err error) {
 	cfg.Begun = steer.Begun{Policy: g.policy, History: g.past.File}
 	if d, ok := cfg.Cluster.(*demo.Cluster); ok {
 		defer func() { err = errors.Join(err, d.Close()) }()
-		if err := g.onDemo(c, a, d, choice); err != nil {
+		if err := g.onDemo(a, d, choice); err != nil {
 			return err
 		}
 	}
@@ -375,7 +375,7 @@ func (g *SteerFlags) check(c *cobra.Command) error {
 		return fault.Mistakef("--think: got %v, want 1ms to --every (%v)", cfg.Think, cfg.Every)
 	case cfg.Top < 1 || cfg.Top > live.MaxScore/2:
 		return fault.Mistakef("--top: got %d, want 1 to %d", cfg.Top, live.MaxScore/2)
-	case cfg.Mode == steer.Gate && g.lease < cfg.Every:
+	case cfg.Mode == steer.Gate && g.Kind != DemoCluster && g.lease < cfg.Every: // a demo's clock is another one
 		return fault.Mistakef("--lease: got %v, want 2s or more, and no less than --every (%v)", g.lease, cfg.Every)
 	}
 	both := []string{steer.Rank, steer.Gate}
