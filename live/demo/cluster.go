@@ -158,10 +158,12 @@ func (c *Cluster) Observe(ctx context.Context) (*live.Snapshot, error) {
 	if err := c.catchUp(); err != nil {
 		return nil, err
 	}
+	at := c.clock() // the first look is at the beginning, to the nanosecond
 	if c.began.IsZero() {
 		err := c.cfg.Journal.locked(ctx, func() error {
 			err := c.catchUp()
 			if err != nil || !c.began.IsZero() {
+				at = c.clock()
 				return err
 			}
 			e := entry{Began: c.cfg.Now().UnixNano()}
@@ -172,7 +174,6 @@ func (c *Cluster) Observe(ctx context.Context) (*live.Snapshot, error) {
 			return nil, err
 		}
 	}
-	at := c.clock()
 	if at >= c.past.end {
 		return nil, fmt.Errorf("%w: its last job was submitted at %s", live.ErrOver,
 			c.time(c.past.end).Format("2006-01-02 15:04"))
