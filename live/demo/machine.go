@@ -243,8 +243,8 @@ func (m *machine) reserve(j *job) (at time.Duration, then []int) {
 	return never, then
 }
 
-// beside returns where a job fits that will still run when the first one in line is to start, and leaves it a place. Its
-// GPUs are not free then.
+// beside returns where a job fits that will still run when the first one in line is to start, and leaves that a place.
+// Its GPUs are not free then.
 func (m *machine) beside(j *job, idle, then []int) []place {
 	places := m.place(j, idle)
 	if places == nil {

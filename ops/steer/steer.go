@@ -48,7 +48,8 @@ type loop struct {
 // spent is how long a cycle has waited for the cluster, and for the policy.
 type spent struct{ read, think, write time.Duration }
 
-// Run steers until ctx ends, what the cluster replays is over, or it refuses what the mode needs. Jobs that are held back are released then.
+// Run steers until ctx ends, what the cluster replays is over, or it refuses what the mode needs. Jobs that are held
+// back are released then.
 func Run(ctx context.Context, cfg Config) error {
 	l := &loop{Config: cfg, before: map[string]*live.Job{}, chosen: map[string]bool{}, promised: map[string]*promise{},
 		refused: map[string]*refusal{}, unfit: map[string]string{}, late: map[string]int{}, whole: map[string]live.Node{},

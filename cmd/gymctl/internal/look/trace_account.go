@@ -51,7 +51,7 @@ an hour, hour, half day or day.`,
 	f := c.Flags()
 	f.StringVar(&o.cluster, "cluster", o.cluster, "the `CLUSTER`: NxG, a preset or a file")
 	cli.Choice(c, &o.backfill, "backfill",
-		"which jobs pass the first one that does not fit: those that do not delay it by time limits (easy), none, or any",
+		"`HOW`: which jobs pass the first one that does not fit: those that do not delay it by time limits (easy), none, or any",
 		demo.Backfills()...)
 	f.Uint64Var(&o.seed, "limit-seed", 1, "another seed gives jobs other time limits")
 	f.StringVarP(&o.out, "output", "o", "", "write to `FILE` instead of standard output")
@@ -122,7 +122,8 @@ func writeAccount(w io.Writer, jobs []demo.Played, nodes []live.Node) error {
 	last := jobs[len(jobs)-1].Submit
 	for i := range jobs {
 		j := &jobs[i]
-		start, end, elapsed, state, where, alloc, n := "Unknown", "Unknown", time.Duration(0), "PENDING", "None assigned", "", 1
+		start, end, state, where, alloc := "Unknown", "Unknown", "PENDING", "None assigned", ""
+		elapsed, n := time.Duration(0), 1
 		if j.State != live.Waiting {
 			start, elapsed, state = stamped(j.Start), last-j.Start, "RUNNING"
 			where, n = strings.Join(j.Nodes, ","), len(j.Nodes)

@@ -111,8 +111,8 @@ func TestTwinLooksAtADemo(t *testing.T) {
 	if second := clitest.Must(t, args...); second != first {
 		t.Errorf("%s\n%s", first, second)
 	}
-	if any := clitest.Must(t, append(args, "--backfill", "any")...); !strings.Contains(any, "fifo+skip, estimates") {
-		t.Error(any)
+	if out := clitest.Must(t, append(args, "--backfill", "any")...); !strings.Contains(out, "fifo+skip, estimates") {
+		t.Error(out)
 	}
 	out := said(t, "twin --cluster demo --from slurm-jobs.txt --draws 2 --speed 1000000 --every 12h --top 1")
 	if !strings.Contains(out, "the history is over") {

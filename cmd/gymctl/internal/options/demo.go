@@ -45,7 +45,7 @@ func (d *DemoFlags) Add(c *cobra.Command) {
 		"of a demo: the nodes, as a `CLUSTER` of gymctl sim: 16x8, a preset or a file (default guessed from the jobs)")
 	f.Float64Var(&d.asked.Begin, "begin", d.asked.Begin, "of a demo: it begins after this `SHARE` of the jobs")
 	cli.Choice(c, &d.asked.Backfill, "backfill",
-		"of a demo: which jobs pass the first one that does not fit: those that do not delay it by time limits (easy), none, "+
+		"`HOW` a demo schedules: which jobs pass the first one that does not fit: those that do not delay it by time limits (easy), none, "+
 			"or any", demo.Backfills()...)
 	cli.Filled(c, "from", "nodes")
 }
