@@ -41,8 +41,7 @@ wherever there is none to try things on. The cluster starts jobs first come, fir
 Jobs without a time limit get one as people choose them: 1.2 to 5 times the run time, and from there the next quarter of
 an hour, hour, half day or day.`,
 		Example: `  gymctl trace synth --profile philly-users --jobs 3000 -o jobs.csv
-  gymctl trace account jobs.csv --cluster 4x8 -o slurm-jobs.txt
-  gymctl steer shadow --cluster demo --from slurm-jobs.txt --policy sjf+skip --log steer.jsonl`,
+  gymctl trace account jobs.csv --cluster 4x8 -o slurm-jobs.txt`,
 		Args:              cli.Args(1, 1, "one FILE"),
 		ValidArgsFunction: cli.OneFile,
 		RunE:              func(c *cobra.Command, files []string) error { return o.run(a, c, files[0]) },
