@@ -46,6 +46,8 @@ var (
 	// ErrTied: a job that StartJob has let go waits for nodes, and the cluster lets nobody change that. It is not held
 	// back; what its owner can do is in the error.
 	ErrTied = errors.New("it cannot be taken back")
+	// ErrOver: what is replayed has come to its end. There is nothing left to look at.
+	ErrOver = errors.New("the history is over")
 	// ErrGone: the job of an action has started, ended or been withdrawn in the meantime.
 	ErrGone = errors.New("the job does not wait any more")
 )

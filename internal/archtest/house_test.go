@@ -15,7 +15,7 @@ var house = []room{
 	{"replay", 7, "experience and advantages"},
 	{"env", 6, "the contract of environments, the environments, their encoders and rewards, vectorisation"},
 	{"peer", 5, "simulators that others published, rebuilt so that they give the same schedules"},
-	{"live", 4, "the contract of real clusters, and the adapters for Slurm and Kubernetes"},
+	{"live", 4, "the contract of real clusters, and the adapters for Slurm and Kubernetes, and a demo that replays a history"},
 	{"simulator", 4, "machines, jobs on them, schedulers, predictors of run times, metrics, task graphs"},
 	{"distributed", 3, "work on many machines: a queue of tasks, and processes that train one agent together"},
 	{"traces", 3, "workloads: what a job is, the formats, the generator"},

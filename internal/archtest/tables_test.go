@@ -38,7 +38,8 @@ var arrows = map[string][]string{
 	// Real clusters know jobs, and nothing of how they are simulated.
 	"live":          {"traces"},
 	"live/livetest": {"live", "traces"},
-	"live/kube":     {"live", "traces", "traces/kube"},  // its objects are those of the recordings that are read there
+	"live/kube":     {"live", "traces", "traces/kube"}, // its objects are those of the recordings that are read there
+	"live/demo":     {"live", "traces"},
 	"live/slurm":    {"live", "traces", "traces/sacct"}, // the numbers in JSON of Slurm
 
 	"nets":        {},

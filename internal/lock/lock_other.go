@@ -9,3 +9,6 @@ const Supported = false
 
 // File does nothing: this system has no advisory locks on folders.
 func File(*os.File) error { return nil }
+
+// Shared does nothing either.
+func Shared(*os.File) error { return nil }

@@ -63,7 +63,7 @@ func (l *loop) act(ctx context.Context, s *live.Snapshot, actions []live.Action)
 		}
 		return nil, nil
 	}
-	if age := l.Now().Sub(s.At); age > l.MaxAge {
+	if age := l.since(s.At); age > l.MaxAge {
 		l.remark(fmt.Sprintf("nothing is written, because what the cluster says is %v old, and --max-age is %v",
 			age.Round(time.Second), l.MaxAge))
 		l.Metrics.change(func(m *Metrics) { m.stale++ })
@@ -78,7 +78,7 @@ func (l *loop) act(ctx context.Context, s *live.Snapshot, actions []live.Action)
 	denied, first := 0, ""
 	begun := l.Now()
 	results := l.Cluster.Act(ctx, actions)
-	l.spent.write += l.Now().Sub(begun)
+	l.spent.write += l.since(begun)
 	for i, r := range results {
 		a := actions[i]
 		l.writes = append(l.writes, l.Now())

@@ -49,9 +49,12 @@ type Config struct {
 	Begun   Begun // for the log
 	Metrics *Metrics
 	Note    func(text string) // says something to people; nil = nothing
-	Now     func() time.Time
-	Wait    func(ctx context.Context, d time.Duration) error // nil = Sleep
-	Cycles  int                                              // end after so many; 0 = when the context ends
+	// Now is the clock by which Every, Grace and PerMinute go: the cluster's, where that is not ours. It runs Fast times
+	// as fast as ours, by which Timeout, Think and MaxAge go; 0 = 1.
+	Now    func() time.Time
+	Fast   float64
+	Wait   func(ctx context.Context, d time.Duration) error // nil = Sleep
+	Cycles int                                              // end after so many; 0 = when the context ends
 }
 
 // DefaultConfig returns a shadow that looks every ten seconds.

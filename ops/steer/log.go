@@ -67,13 +67,15 @@ type Line struct {
 
 // Begun is how a run of steer was started.
 type Begun struct {
-	Policy    string  `json:"policy,omitempty"`    // as it was asked for; empty for a model
-	Model     string  `json:"model,omitempty"`     // file of an ONNX model
-	Estimates string  `json:"estimates,omitempty"` // of rules
-	Budget    string  `json:"budget,omitempty"`    // of rollouts; empty = the default
-	History   string  `json:"history,omitempty"`   // file
-	Limit     float64 `json:"limit_s,omitempty"`   // of jobs that have none
-	Every     float64 `json:"every_s"`
+	Policy    string `json:"policy,omitempty"`    // as it was asked for; empty for a model
+	Model     string `json:"model,omitempty"`     // file of an ONNX model
+	Estimates string `json:"estimates,omitempty"` // of rules
+	Budget    string `json:"budget,omitempty"`    // of rollouts; empty = the default
+	History   string `json:"history,omitempty"`   // file
+	// HistoryUntil says, of a history that has more, that what ended later by its clock was not known; 0 = all was.
+	HistoryUntil float64 `json:"history_until_s,omitempty"`
+	Limit        float64 `json:"limit_s,omitempty"` // of jobs that have none
+	Every        float64 `json:"every_s"`
 }
 
 // NodeLine is a node in the log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"clustergym/env/sched"
 	"clustergym/internal/fault"
@@ -11,6 +12,23 @@ import (
 	"clustergym/live"
 	"clustergym/ops/steer/mirror"
 )
+
+// since returns how long ago, by our own clock, Now showed a time.
+func (l *loop) since(t time.Time) time.Duration {
+	d := l.Now().Sub(t)
+	if l.Fast > 0 {
+		return time.Duration(float64(d) / l.Fast)
+	}
+	return d
+}
+
+// during returns how long Now's clock runs while ours runs for d.
+func (l *loop) during(d time.Duration) time.Duration {
+	if l.Fast > 0 {
+		return max(time.Millisecond, time.Duration(float64(d)*l.Fast))
+	}
+	return d
+}
 
 // oddAnswers is how many answers in a row that nobody understands end the loop.
 const oddAnswers = 3
@@ -21,11 +39,12 @@ func (l *loop) observe(ctx context.Context) (*live.Snapshot, error) {
 	defer stop()
 	begun := l.Now()
 	s, err := l.Cluster.Observe(within)
-	l.spent.read += l.Now().Sub(begun)
+	l.spent.read += l.since(begun)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w: no answer within %v", live.ErrUnreachable, l.Timeout)
 	}
-	if err == nil || errors.Is(err, live.ErrUnreachable) || errors.Is(err, live.ErrDenied) {
+	if err == nil || errors.Is(err, live.ErrUnreachable) || errors.Is(err, live.ErrDenied) ||
+		errors.Is(err, live.ErrOver) {
 		if l.odd = 0; err == nil {
 			l.answered = true
 			l.fallen(s)
@@ -107,7 +126,7 @@ func (l *loop) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.line.Took, l.line.Read, l.line.Think, l.line.Write = l.Now().Sub(begun).Seconds(), l.spent.read.Seconds(),
+	l.line.Took, l.line.Read, l.line.Think, l.line.Write = l.since(begun).Seconds(), l.spent.read.Seconds(),
 		l.spent.think.Seconds(), l.spent.write.Seconds()
 	l.Metrics.change(func(m *Metrics) {
 		m.cycles, m.seconds, m.seen, m.spared = m.cycles+1, m.seconds+l.line.Took, s.At, l.leftOver(s)
@@ -122,7 +141,7 @@ func (l *loop) look(ctx context.Context) error {
 func (l *loop) think(ask func() ([]Start, error)) ([]Start, error) {
 	l.thinks = l.Now()
 	starts, err := ask()
-	l.spent.think += l.Now().Sub(l.thinks)
+	l.spent.think += l.since(l.thinks)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.policy.Name, err)
 	}
@@ -159,7 +178,7 @@ func (l *loop) ready(s *live.Snapshot, changed string) (err error) {
 			return fault.Errorf("%w: %s rank: %s", live.ErrUnsupported, fault.Key("mode"), p.NoOrder)
 		}
 		p.keeps, p.tells = l.gates(), l.Log != nil
-		p.hurry = func() bool { return l.Now().Sub(l.thinks) >= l.Think }
+		p.hurry = func() bool { return l.since(l.thinks) >= l.Think }
 		if l.mirror, err = mirror.New(l.Mirror, l.layout, s); err != nil {
 			return err
 		}

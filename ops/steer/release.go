@@ -37,6 +37,9 @@ func ReleaseAll(ctx context.Context, c live.Cluster, o Releasing) error {
 	var taken []string // the releases that the cluster took last
 	for tries := 0; o.Until || tries < releaseTries; {
 		s, err := c.Observe(ctx)
+		if errors.Is(err, live.ErrOver) { // no job waits any more
+			return nil
+		}
 		if err == nil {
 			actions := slices.DeleteFunc(releases(s, o.Ranks),
 				func(a live.Action) bool { return a.Op == live.ReleaseJob && tied[a.Job] != nil })

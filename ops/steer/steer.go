@@ -48,7 +48,8 @@ type loop struct {
 // spent is how long a cycle has waited for the cluster, and for the policy.
 type spent struct{ read, think, write time.Duration }
 
-// Run steers until ctx ends, or the cluster refuses what the mode needs. Jobs that are held back are released then.
+// Run steers until ctx ends, what the cluster replays is over, or it refuses what the mode needs. Jobs that are held
+// back are released then.
 func Run(ctx context.Context, cfg Config) error {
 	l := &loop{Config: cfg, before: map[string]*live.Job{}, chosen: map[string]bool{}, promised: map[string]*promise{},
 		refused: map[string]*refusal{}, unfit: map[string]string{}, late: map[string]int{}, whole: map[string]live.Node{},
@@ -150,6 +151,9 @@ func (l *loop) loop(ctx context.Context) error {
 			return nil //nolint:nilerr // the end was asked for
 		}
 		switch {
+		case errors.Is(err, live.ErrOver):
+			l.Note(err.Error())
+			return nil
 		case errors.Is(err, live.ErrUnreachable) && l.answered, l.patient(err): // one that never answered is not there
 			l.Metrics.change(func(m *Metrics) { m.errors++ })
 			if !l.away {
@@ -195,7 +199,7 @@ func (l *loop) rest(ctx context.Context) error {
 	for left := max(l.spaced, time.Millisecond); left > 0; {
 		d := left
 		if l.leased() {
-			d = min(d, l.Lease.Term/4)
+			d = min(d, l.during(l.Lease.Term/4))
 			// it is tried again before anything is written
 			if err := l.renew(); err != nil && !errors.Is(err, live.ErrUnreachable) && !errors.Is(err, live.ErrDenied) {
 				return err

@@ -35,7 +35,7 @@ it.`,
   gymctl trace synth --jobs 1000 -o jobs.csv
   gymctl trace stats jobs.csv`,
 	})
-	c.AddCommand(traceStats(a), traceSynth(a), traceConvert(a), traceFormats(a), traceGet(a))
+	c.AddCommand(traceStats(a), traceSynth(a), traceConvert(a), traceAccount(a), traceFormats(a), traceGet(a))
 	return c
 }
 

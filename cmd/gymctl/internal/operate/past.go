@@ -1,19 +1,14 @@
 package operate
 
 import (
-	"bufio"
-	"compress/gzip"
 	"context"
-	"io"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/internal/fault"
-	"clustergym/internal/ordinary"
 	"clustergym/lab/workload"
 	"clustergym/traces"
 )
@@ -52,7 +47,7 @@ func (p *PastFlags) Epoch(jobs []traces.Job, now time.Time) (time.Time, error) {
 	for i := range jobs {
 		last = max(last, jobs[i].Submit+jobs[i].Work)
 	}
-	end, found := lastEnd(p.File)
+	end, found := options.LastEnd(p.File, nil)
 	if !found {
 		end = now
 	}
@@ -75,40 +70,4 @@ func (p *PastFlags) Epoch(jobs []traces.Job, now time.Time) (time.Time, error) {
 				end.Format(time.RFC3339))
 	}
 	return end.Add(-last), nil
-}
-
-// lastEnd returns the time at which the last job of a sacct table ended. The table gives times in seconds since 1970.
-// found is false if the file is not such a table.
-func lastEnd(file string) (last time.Time, found bool) {
-	f, err := ordinary.Open(file)
-	if err != nil {
-		return last, false
-	}
-	defer f.Close() //nolint:errcheck // only read
-	var r io.Reader = bufio.NewReader(f)
-	if strings.HasSuffix(file, ".gz") {
-		if r, err = gzip.NewReader(r); err != nil {
-			return last, false
-		}
-	}
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, 1<<22)
-	if !in.Scan() {
-		return last, false
-	}
-	header := strings.Split(in.Text(), "|")
-	at := slices.Index(header, "End")
-	if at < 0 || !slices.Contains(header, "JobID") {
-		return last, false
-	}
-	for in.Scan() {
-		row := strings.Split(in.Text(), "|")
-		if len(row) != len(header) {
-			continue
-		}
-		if s, err := strconv.ParseInt(row[at], 10, 64); err == nil && s > last.Unix() {
-			last, found = time.Unix(s, 0), true
-		}
-	}
-	return last, found
 }

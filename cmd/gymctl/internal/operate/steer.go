@@ -21,6 +21,7 @@ import (
 	"clustergym/internal/fault"
 	"clustergym/lab/config"
 	"clustergym/live"
+	"clustergym/live/demo"
 	"clustergym/live/kube"
 	"clustergym/live/slurm"
 	"clustergym/ops/steer"
@@ -32,6 +33,7 @@ import (
 const (
 	SlurmCluster = "slurm"
 	KubeCluster  = "kubernetes"
+	DemoCluster  = "demo"
 )
 
 // SlurmSteerFlags also say what a rank weighs.
@@ -54,22 +56,30 @@ type ClusterFlags struct {
 	Kind  string
 	Slurm SlurmSteerFlags
 	Kube  options.KubeFlags
+	Demo  options.DemoFlags
 }
 
 func (k *ClusterFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&k.Kind, "cluster", "", "`KIND` of the cluster: slurm or kubernetes")
+	c.Flags().StringVar(&k.Kind, "cluster", "", "`KIND` of the cluster: slurm, kubernetes, or demo, which replays a history")
 	k.Slurm.add(c.Flags())
 	k.Kube.Add(c.Flags())
 	c.Flags().StringArrayVar(&k.Kube.Tolerated, "tolerated-taint", nil,
 		"take nodes with a taint of this `KEY` for usable, since all jobs tolerate it, can be repeated (default the GPU "+
 			"resources)")
-	cli.Complete(c, "cluster", SlurmCluster, KubeCluster)
+	k.Demo.Add(c)
+	cli.Complete(c, "cluster", SlurmCluster, KubeCluster, DemoCluster)
 }
 
 // Steered opens a cluster; tests replace it.
 var Steered = (*ClusterFlags).open
 
 func (k *ClusterFlags) open() (live.Cluster, error) {
+	if k.Kind == DemoCluster {
+		return k.Demo.Open()
+	}
+	if err := k.Demo.Stray(); err != nil {
+		return nil, err
+	}
 	switch k.Kind {
 	case SlurmCluster:
 		return k.Slurm.open(), nil
@@ -84,7 +94,7 @@ func (k *ClusterFlags) open() (live.Cluster, error) {
 		}
 		return c, nil
 	}
-	return nil, fault.Mistakef("--cluster: got %q, want %s or %s", k.Kind, SlurmCluster, KubeCluster)
+	return nil, fault.Mistakef("--cluster: got %q, want %s, %s or %s", k.Kind, SlurmCluster, KubeCluster, DemoCluster)
 }
 
 // SteerFlags are the flags of steer.
@@ -133,7 +143,8 @@ What it has to say stands in the file of the lease with .log.`,
 		`shadow shows a real cluster to a policy, again and again, and logs what the policy would do. It writes nothing into the
 cluster. gymctl steer report says from the log whether the policy would help.`,
 		`  gymctl steer shadow --cluster slurm --policy runs/mine --history slurm-jobs.txt.gz --log steer.jsonl
-  gymctl steer shadow --cluster kubernetes --policy rollout:sjf+skip --log steer.jsonl`,
+  gymctl steer shadow --cluster kubernetes --policy rollout:sjf+skip --log steer.jsonl
+  gymctl steer shadow --cluster demo --from slurm-jobs.txt.gz --policy sjf+skip --log steer.jsonl`,
 	},
 	steer.Rank: {
 		"Write a policy's order of the waiting jobs as their ranks",
@@ -158,7 +169,11 @@ const steerPolicies = `
 running jobs are refused.
 
 Run times are forecast by a predictor from --history, which gymctl trace get writes, and from what ends meanwhile. Jobs
-that ask for no time limit count as --limit.`
+that ask for no time limit count as --limit.
+
+--cluster demo is no cluster: it replays the jobs of --from, --speed times as fast, from the middle of the file on, with a
+scheduler of its own, and ends with the file. The predictor knows what had ended by then. Several programs that name one
+file see one demo. --every and --grace go by its clock, all other times by ours.`
 
 const steerWrites = `
 
@@ -251,6 +266,7 @@ func (g *SteerFlags) flags(c *cobra.Command, mode string) {
 	cli.Section(c, "Policy", "policy", "policy-onnx", "name", "budget", "estimates", "limit", "history", "history-end")
 	cli.Section(c, "Cluster", "cluster", "slurm-conf", "ssh", "site-factor", "kubeconfig", "context", "namespace",
 		"gpu-resource", "tolerated-taint")
+	options.DemoSection(c)
 	cli.Section(c, "Writes", "dry-run", "clear", "grace", "top", "max-age", "max-writes", "max-writes-per-minute")
 	cli.Section(c, "Lease", "lease", "lease-file", "lease-object")
 	cli.Section(c, "Looks and logs", "every", "timeout", "think", "cycles", "log", "log-max", "log-keep", "metrics",
@@ -292,7 +308,14 @@ func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) (err error) {
 	if cfg.Mode == steer.Rank {
 		noteWeights(c.Context(), a, cfg.Cluster)
 	}
+	cfg.Now, cfg.Note = a.Now, func(text string) { a.Notef("%s", text) }
 	cfg.Begun = steer.Begun{Policy: g.policy, History: g.past.File}
+	if d, ok := cfg.Cluster.(*demo.Cluster); ok {
+		defer func() { err = errors.Join(err, d.Close()) }()
+		if err := g.onDemo(a, d, choice); err != nil {
+			return err
+		}
+	}
 	if choice.Model != nil {
 		cfg.Begun.Model = g.models.Files[0]
 	} else {
@@ -301,7 +324,6 @@ func runSteer(a *cli.App, c *cobra.Command, g *SteerFlags) (err error) {
 	if c.Flags().Changed("budget") {
 		cfg.Begun.Budget = g.budget.String()
 	}
-	cfg.Now, cfg.Note = a.Now, func(text string) { a.Notef("%s", text) }
 	if g.LogFile != "" {
 		if cfg.Log, err = steer.OpenLog(g.LogFile, g.logMax, g.logKeep); err != nil {
 			return fault.Mistakef("--log: %w", err)
@@ -353,7 +375,7 @@ func (g *SteerFlags) check(c *cobra.Command) error {
 		return fault.Mistakef("--think: got %v, want 1ms to --every (%v)", cfg.Think, cfg.Every)
 	case cfg.Top < 1 || cfg.Top > live.MaxScore/2:
 		return fault.Mistakef("--top: got %d, want 1 to %d", cfg.Top, live.MaxScore/2)
-	case cfg.Mode == steer.Gate && g.lease < cfg.Every:
+	case cfg.Mode == steer.Gate && g.Kind != DemoCluster && g.lease < cfg.Every: // a demo's clock is another one
 		return fault.Mistakef("--lease: got %v, want 2s or more, and no less than --every (%v)", g.lease, cfg.Every)
 	}
 	both := []string{steer.Rank, steer.Gate}

@@ -122,6 +122,12 @@ func (g *SteerFlags) LeaseName() string {
 			of[0] = os.Getenv("KUBECONFIG")
 		}
 	}
+	if g.Kind == DemoCluster {
+		of = []string{g.Demo.From}
+		if full, err := filepath.Abs(g.Demo.From); err == nil {
+			of[0] = full
+		}
+	}
 	which := strings.Join(of, "\x00")
 	if strings.Trim(which, "\x00") == "" {
 		return "gymctl-steer-" + g.Kind + ".lease"

@@ -118,6 +118,9 @@ func (g *SteerFlags) reported(c *cobra.Command, l *report.Log) (*report.Options,
 		}
 	}
 	ch, err := g.choice(c)
+	if b := l.Begun; err == nil && b != nil && b.HistoryUntil > 0 && !given("history") {
+		ch.History = until(ch.History, b.HistoryUntil)
+	}
 	if err == nil {
 		opt.Choice, opt.History = ch, ch.History
 		err = opt.Try(l)

@@ -15,6 +15,7 @@ import (
 	"clustergym/internal/plain"
 	"clustergym/lab/workload"
 	"clustergym/live"
+	"clustergym/live/demo"
 	"clustergym/ops/steer"
 	"clustergym/ops/steer/mirror"
 	"clustergym/ops/twin"
@@ -113,6 +114,7 @@ what it does not know, and how well it held on a recorded cluster.`,
 		Example: `  gymctl twin --cluster slurm --history slurm-jobs.txt.gz --log twin.jsonl
   gymctl twin --cluster slurm --history slurm-jobs.txt.gz --submit 16:4h --add 2x8 --policy sjf+skip
   gymctl twin --cluster kubernetes --history jobs.csv.gz --every 10m --log twin.jsonl --html twin.html
+  gymctl twin --cluster demo --from slurm-jobs.txt.gz --add 2x8
   gymctl twin check twin.jsonl`,
 		RunE: func(c *cobra.Command, _ []string) error { return runTwin(a, c, g) },
 	}
@@ -163,7 +165,7 @@ func (g *twinFlags) changes() (list []twin.Change, err error) {
 	return list, nil
 }
 
-func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) error {
+func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) (err error) {
 	why, err := g.read(g.Kind, g.past.File != "")
 	if err != nil {
 		return err
@@ -189,8 +191,16 @@ func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) error {
 	if eye.Mirror.Epoch, err = g.past.Epoch(eye.History, a.Now()); err != nil {
 		return err
 	}
+	sleep := steer.Sleep
+	if d, ok := cl.(*demo.Cluster); ok {
+		defer func() { err = errors.Join(err, d.Close()) }()
+		if err := g.onDemo(a, d, eye); err != nil {
+			return err
+		}
+		sleep, why = d.Sleep, ""
+	}
 	g.cfg.History = eye.History
-	if g.cfg.Arrives && g.past.File == "" {
+	if g.cfg.Arrives && g.past.File == "" && g.Kind != DemoCluster {
 		return fault.Mistakef("--arrivals history: want --history FILE, from which they are drawn")
 	}
 	away := false
@@ -198,6 +208,9 @@ func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) error {
 		switch err := twinLook(a, c, g, eye, cl, changes); {
 		case g.every > 0 && err != nil && c.Context().Err() != nil:
 			return nil //nolint:nilerr // the end was asked for
+		case errors.Is(err, live.ErrOver):
+			a.Notef("%v", err)
+			return nil
 		case g.every > 0 && errors.Is(err, live.ErrUnreachable):
 			if !away {
 				a.Notef("%v; it is tried again", err)
@@ -214,7 +227,7 @@ func runTwin(a *cli.App, c *cobra.Command, g *twinFlags) error {
 		if g.every == 0 || n == g.looks {
 			return nil
 		}
-		if steer.Sleep(c.Context(), g.every) != nil {
+		if sleep(c.Context(), g.every) != nil {
 			return nil //nolint:nilerr // the end was asked for
 		}
 	}

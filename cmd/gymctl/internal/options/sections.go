@@ -25,6 +25,7 @@ var sections = []struct {
 	{"Configuration", []string{"config", "env", "set", "settings", "seed", "seeds", "tasks", "quick", "only"}},
 	{"Comparison", []string{"windows", "episodes", "no-whole", "no-eval", "split", "secret", "references", "leaderboard",
 		"replay"}},
+	{"Demo", demoFlags},
 	{"What if", []string{"add", "drain", "submit"}},
 	{"Forecast", []string{"scheduler", "placement", "arrivals", "draws", "alike", "horizon", "recalibrate", "interval"}},
 	{"Looks", []string{"every", "looks", "timeout", "top"}},
