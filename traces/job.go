@@ -45,6 +45,8 @@ type Job struct {
 	// happened on the recorded cluster: no simulation may depend on them. Documents that have jobs keep their bytes.
 	Started bool          `json:"-"`
 	Waited  time.Duration `json:"-"`
+	// Nodes is the number of nodes that the job asked for or, where a trace does not say so, had; 0 = not said.
+	Nodes int `json:"-"`
 	// Assumed says that Estimate is no requested time: the reader has set it to Work, for orders and back-filling that
 	// need one. Predictors of run times must not look at it.
 	Assumed bool
