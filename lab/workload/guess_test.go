@@ -108,3 +108,36 @@ func TestClustersOfNodeLists(t *testing.T) {
 		}
 	}
 }
+
+func TestPartitionsBecomeVirtualClusters(t *testing.T) {
+	list := file(t, "nodes.txt", "NODELIST GRES PARTITION\ng1 gpu:8 gpu*\ng2 gpu:8 gpu*\ng2 gpu:8 debug\nc1 (null) cpu\n")
+	spec, err := ClusterSpec(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := Partitions(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := func(vc string, gpus int) traces.Job { return traces.Job{VC: vc, GPUs: gpus, GPUMilli: 1000} }
+	for name, c := range map[string]struct {
+		jobs []traces.Job
+		want string
+	}{
+		"one has all GPUs":  {[]traces.Job{job("gpu", 8), job("cpu", 0)}, "[]"},
+		"one has a part":    {[]traces.Job{job("gpu", 8), job("debug", 1)}, "[{gpu 0 0 [g[1-2]]} {debug 0 0 [g2]}]"},
+		"others altogether": {[]traces.Job{job("x", 8)}, "[]"},
+	} {
+		got := Divided(spec, parts, c.jobs)
+		if fmt.Sprint(got.VCs) != c.want || got.Validate() != nil || spec.VCs != nil {
+			t.Errorf("%s: %v, %v, want %s", name, got.VCs, got.Validate(), c.want)
+		}
+		x, err := cluster.New(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, fits := x.Request(&c.jobs[0]); !fits {
+			t.Errorf("%s: %+v does not fit", name, c.jobs[0])
+		}
+	}
+}

@@ -2,6 +2,8 @@ package workload
 
 import (
 	"clustergym/internal/hostlist"
+	"clustergym/simulator/cluster"
+	"clustergym/traces"
 	"clustergym/traces/inventory"
 )
 
@@ -36,6 +38,56 @@ func Partitions(name string) ([]Partition, error) {
 		all[i].Hosts = hostlist.Compress(hosts[i])
 	}
 	return all, nil
+}
+
+// Divided returns spec with a virtual cluster for each partition in which jobs are, on the nodes of the partition, which
+// others may share. It returns spec unchanged if that would change nothing: no job is in a partition of the list, all of
+// these partitions have all nodes with GPUs, or spec has virtual clusters already.
+func Divided(spec cluster.Spec, parts []Partition, jobs []traces.Job) cluster.Spec {
+	names := spec.NodeNames()
+	if len(spec.VCs) > 0 || names == nil {
+		return spec
+	}
+	in := map[string]bool{}
+	for i := range jobs {
+		if jobs[i].GPUs > 0 {
+			in[jobs[i].VC] = true
+		}
+	}
+	gpus := map[string]bool{} // nodes with GPUs
+	for _, r := range spec.Racks {
+		for _, n := range r.Nodes {
+			for _, name := range n.Names {
+				gpus[name] = n.GPUs > 0
+			}
+		}
+	}
+	var all []cluster.VCSpec
+	whole := true
+	for _, p := range parts {
+		hosts, err := hostlist.Expand(p.Hosts)
+		if !in[p.Name] || err != nil {
+			continue
+		}
+		left := len(gpus)
+		for _, has := range gpus {
+			if !has {
+				left--
+			}
+		}
+		for _, h := range hosts {
+			if gpus[h] {
+				left--
+			}
+		}
+		whole = whole && left == 0
+		all = append(all, cluster.VCSpec{Name: p.Name, Hosts: []string{p.Hosts}})
+	}
+	if len(all) == 0 || whole {
+		return spec
+	}
+	spec.VCs = all
+	return spec
 }
 
 // nodesOf returns the list of nodes that name is or has, nil if it has none.
