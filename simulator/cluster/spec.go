@@ -17,14 +17,23 @@ type Spec struct {
 	Speeds map[string]float64 `yaml:"speeds,omitempty"`
 	// VCs are virtual clusters. If there are any, every job belongs to one, by name, and jobs of others are refused.
 	VCs []VCSpec `yaml:"vcs,omitempty"`
+	// Literal reads jobs to the letter, as the environments of version 1 do: a gang may be on any nodes whatever its job
+	// says of their number (traces.Job.Nodes), and types of GPU are compared letter by letter, so that a job that names
+	// one does not run on nodes that name none. It is no part of the description.
+	Literal bool `yaml:"-" json:"-"`
 }
 
 // VCSpec is a virtual cluster. If it owns nodes, its jobs run only there, and no other jobs do. Virtual clusters
-// without nodes share the nodes without an owner, each within its quota.
+// without nodes share the nodes without an owner, each within its quota. If it names hosts, as a partition of Slurm does,
+// its jobs run only there, and so do those of every other virtual cluster that names them too.
 type VCSpec struct {
 	Name  string `yaml:"name"`
 	Nodes int    `yaml:"nodes,omitempty"` // number of nodes it owns, the next in order after those of the VCs before it
 	Quota int    `yaml:"quota,omitempty"` // number of GPUs that its running jobs may hold together; 0 = unlimited
+	// Hosts are lists of the names of the nodes that its jobs may use, as g[1-4],h7. A number for which no node is named
+	// is that of a node in order, from 0: [0-3]. nil = see Nodes. A cluster with hosts has at most 64 virtual clusters,
+	// and none of them owns nodes.
+	Hosts []string `yaml:"hosts,omitempty" json:",omitempty"`
 }
 
 // RackSpec is Count equal racks.
@@ -61,6 +70,9 @@ type NodeSpec struct {
 	MemGB    float64 `yaml:"mem_gb,omitempty"`     // main memory, GiB; 0 = unlimited
 	Link     Link    `yaml:"link,omitempty"`       // between the node's GPUs
 	NIC      Link    `yaml:"nic,omitempty"`        // to the rack
+	// Names are those of the nodes, Count of them and in order, as the cluster's own programs call them; nil = not given.
+	// A rack with names has Count 1.
+	Names []string `yaml:"names,omitempty" json:",omitempty"`
 }
 
 // Link is a connection; a zero field means not stated.

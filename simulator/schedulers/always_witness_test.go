@@ -279,13 +279,28 @@ func (w *witness) whole(l *life) {
 		}
 		ok := len(t.GPUTypes) == 0 || g < 0
 		for _, k := range t.GPUTypes {
-			ok = ok || k == n.kind
+			ok = ok || k == n.kind || n.kind == ""
+		}
+		here := 0
+		for _, other := range l.gpus {
+			if w.nodeOf(other) == w.nodeOf(g) {
+				here++
+			}
+		}
+		if t.Nodes > 0 && l.n > 1 && l.n%t.Nodes == 0 && t.MaxGPUs == 0 && here != l.n/t.Nodes {
+			w.fail("%s has %d GPUs on node %d, want %d nodes with equal parts of %d", t.ID, here, w.nodeOf(g), t.Nodes, l.n)
 		}
 		owns := ""
 		for _, v := range w.x.spec.VCs {
 			if v.Name == t.VC && v.Nodes > 0 {
 				owns = v.Name
 			}
+			var from, to int
+			if v.Name != t.VC || v.Hosts == nil {
+				continue
+			}
+			_, err := fmt.Sscanf(v.Hosts[0], "[%d-%d]", &from, &to)
+			ok = ok && err == nil && from <= w.nodeOf(g) && w.nodeOf(g) <= to
 		}
 		if (g < 0) != (l.n == 0) || !ok || n.down || n.vc != owns {
 			w.fail("%s runs on %d, of a node that it may not use: %+v", t.ID, g, *n)

@@ -48,14 +48,14 @@ func startsOf(t fatal, spec cluster.Spec, jobs []traces.Job, cfg schedulers.Conf
 }
 
 // kinds of hardware and jobs for which counting GPUs does not say what fits.
-var hardware = []string{"plain", "types", "cores", "shares", "quotas", "counter with quotas", "all"}
+var hardware = []string{"plain", "types", "cores", "shares", "quotas", "counter with quotas", "chunks", "partitions", "all"}
 
 // hard draws a few nodes, and jobs that keep them busy and fragment them.
 func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Job) {
 	some := func(k string) bool { return kind == k || kind == "all" && r.IntN(2) == 0 }
 	gpus, nodes := 2+2*r.IntN(2), 2+r.IntN(3)
 	var rack cluster.RackSpec
-	types, cores, shares := some("types"), some("cores"), some("shares")
+	types, cores, shares, chunks := some("types"), some("cores"), some("shares"), some("chunks")
 	for range nodes {
 		node := cluster.NodeSpec{GPUs: gpus}
 		if types {
@@ -63,7 +63,7 @@ func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Jo
 		}
 		if cores {
 			node.CPUs, node.MemGB = 8, 32
-		} else if shares {
+		} else if shares || chunks {
 			node.CPUs = 100 // enough: so that no job is one of those for which counting is enough
 		}
 		rack.Nodes = append(rack.Nodes, node)
@@ -76,6 +76,12 @@ func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Jo
 	if vcs {
 		spec.VCs = []cluster.VCSpec{{Name: "a", Quota: 2 + r.IntN(nodes*gpus-1)}, {Name: "b"}}
 	}
+	if some("partitions") && spec.Pool == 0 {
+		vcs = true
+		reserved, from := 1+r.IntN(nodes), r.IntN(nodes)
+		spec.VCs = []cluster.VCSpec{{Name: "a", Hosts: []string{fmt.Sprintf("[0-%d]", reserved-1)}},
+			{Name: "b", Hosts: []string{fmt.Sprintf("[%d-%d]", from, nodes-1)}}}
+	}
 	at := time.Duration(0)
 	for i := range n {
 		at += []time.Duration{0, 0, 1, 2, 5}[r.IntN(5)] * second
@@ -87,7 +93,7 @@ func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Jo
 		case cores && r.IntN(8) == 0:
 			j.GPUs, j.GPUMilli = 0, 0
 		}
-		if shares && !cores {
+		if (shares || chunks) && !cores {
 			j.CPUMilli = int64(max(1, j.GPUs))
 		}
 		if cores {
@@ -95,6 +101,9 @@ func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Jo
 		}
 		if types && j.GPUs > 0 {
 			j.GPUTypes = [][]string{{"A", "B"}, {"A"}, {"B"}}[r.IntN(3)]
+		}
+		if chunks && j.GPUs > 1 && r.IntN(3) > 0 {
+			j.Nodes = (j.GPUs+gpus-1)/gpus + r.IntN(2)
 		}
 		if vcs {
 			j.VC = []string{"a", "b"}[r.IntN(2)]
@@ -139,8 +148,8 @@ func TestJobsThatAreLetPastOthersDelayNone(t *testing.T) {
 func listed(jobs []traces.Job) (text string) {
 	for i := range jobs {
 		j := &jobs[i]
-		text += fmt.Sprintf("%s: at %v for %v on %d×%d‰ %v %d milli-cores %d bytes %s\n", j.ID, j.Submit, j.Work, j.GPUs,
-			j.GPUMilli, j.GPUTypes, j.CPUMilli, j.MemBytes, j.VC)
+		text += fmt.Sprintf("%s: at %v for %v on %d×%d‰ %v %d milli-cores %d bytes %s %d nodes\n", j.ID, j.Submit, j.Work,
+			j.GPUs, j.GPUMilli, j.GPUTypes, j.CPUMilli, j.MemBytes, j.VC, j.Nodes)
 	}
 	return text
 }
@@ -156,6 +165,8 @@ func TestTheFirstInLineDoesNotStarve(t *testing.T) {
 	shared.VCs = []cluster.VCSpec{{Name: "a"}, {Name: "b"}}
 	limited := nodes(cluster.NodeSpec{Count: 2, GPUs: 4})
 	limited.VCs = []cluster.VCSpec{{Name: "a", Quota: 8}, {Name: "b", Quota: 4}}
+	partitions := nodes(cluster.NodeSpec{Count: 3, GPUs: 4, Names: []string{"g1", "g2", "g3"}})
+	partitions.VCs = []cluster.VCSpec{{Name: "wide", Hosts: []string{"g[2-3]"}}, {Name: "left", Hosts: []string{"g2"}}}
 	counter := cluster.Spec{Pool: 8, VCs: limited.VCs}
 	full := func(gpus int, change func(j *traces.Job)) traces.Job {
 		j := whole("", 0, 0, gpus)
@@ -173,8 +184,12 @@ func TestTheFirstInLineDoesNotStarve(t *testing.T) {
 			full(4, func(j *traces.Job) { j.GPUTypes = []string{"A"} }),
 			full(1, func(j *traces.Job) { j.GPUTypes = []string{"A"} }), "first-fit", 0},
 		"a node": {nodes(cluster.NodeSpec{Count: 2, GPUs: 4}), full(4, same), full(1, same), "consolidate-first", 3},
+		"chunks": {nodes(cluster.NodeSpec{Count: 3, GPUs: 4}), full(9, func(j *traces.Job) { j.Nodes = 3 }), full(2, same),
+			"worst-fit", 0},
 		"a whole GPU": {nodes(cluster.NodeSpec{GPUs: 1}), full(1, same), full(1, func(j *traces.Job) { j.GPUMilli = 500 }),
 			"first-fit", 0},
+		"a partition": {partitions, full(8, func(j *traces.Job) { j.VC = "wide" }),
+			full(1, func(j *traces.Job) { j.VC = "left" }), "first-fit", 0},
 		"whole GPUs": {nodes(cluster.NodeSpec{GPUs: 4}), full(4, same), full(1, func(j *traces.Job) { j.GPUMilli = 500 }),
 			"worst-fit", 0},
 		"cores": {nodes(cluster.NodeSpec{GPUs: 8, CPUs: 16, MemGB: 64}),

@@ -127,7 +127,13 @@ func (s *Simulator) fingerprint() uint64 {
 	}
 	// Runs without a predictor have the fingerprint that they had before there were predictors.
 	settings := strings.Replace(fmt.Sprintf("%+v", cfg), " Predictor:<nil>", "", 1)
-	return rng.Hash(fmt.Sprintf("%s %v %s %+v", settings, s.cfg.Interference != nil, name, s.cluster.Spec()))
+	return rng.Hash(fmt.Sprintf("%s %v %s %s", settings, s.cfg.Interference != nil, name, described(s.cluster.Spec())))
+}
+
+// described returns a cluster as a fingerprint has it. What a cluster does not use of what clusters could not be given
+// before is left out.
+func described(spec cluster.Spec) string {
+	return strings.NewReplacer(" Literal:false", "", " Hosts:[]", "", " Names:[]", "").Replace(fmt.Sprintf("%+v", spec))
 }
 
 // RestoreSnapshot continues from src, a snapshot of a simulator with the same configuration and cluster. jobs is the
