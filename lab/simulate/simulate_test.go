@@ -317,8 +317,8 @@ func TestRefusalsNameTheReason(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "never enough of the GPU types") {
 		t.Errorf("got %v", err)
 	}
-	// A cluster of types takes those of that name in whatever letters, one without types any. The note counts the others by
-	// type, whether the trace is streamed or not.
+	// A cluster of types takes those of that name in whatever letters, one without types any. The note counts the others
+	// by type, whether the trace is streamed or not.
 	cfg.Trace.File = file(t, "capitals.csv",
 		"job_id,submit_time,duration,num_gpu,gpu_type\na,0,10,1,A100\nb,0,10,1,a100\nc,0,10,1,\nd,0,10,1,v100\n")
 	for _, stream := range []string{"off", "on"} {

@@ -42,7 +42,8 @@ type more struct {
 	timeout   bool // it reaches its limit
 }
 
-// draw returns jobs in order of submit, on whole seconds. Over their span they offer load times the GPUs of the cluster.
+// draw returns jobs in order of submit, on whole seconds. Over their span they offer load times the GPUs of the
+// cluster.
 func draw(kind string, seed uint64, load float64) (jobs []traces.Job, of []more) {
 	r := rng.Stream(seed, "ops/incumbent/known "+kind)
 	recipes := draws(r)

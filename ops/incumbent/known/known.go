@@ -26,8 +26,8 @@ var kinds = []struct {
 }
 
 // Kinds returns the kinds that Make knows: "easy" and "conservative" are FIFO with these kinds of back-filling by time
-// limits, "fairshare" is Slurm's priority with fair share of accounts and EASY, and "reserved" FIFO without back-filling
-// on two partitions, one of them on nodes that only it has.
+// limits, "fairshare" is Slurm's priority with fair share of accounts and EASY, and "reserved" FIFO without
+// back-filling on two partitions, one of them on nodes that only it has.
 func Kinds() []string {
 	var names []string
 	for _, k := range kinds {
@@ -196,7 +196,8 @@ func (t *Truth) PlayWith(cfg schedulers.Config, run sim.Config) (*Played, error)
 		return nil, err
 	}
 	if r := s.Refused(); r.Count > 0 || len(p.Finishes) < len(t.Jobs) {
-		return nil, fmt.Errorf("%d jobs can never fit the cluster, %d of %d have ended", r.Count, len(p.Finishes), len(t.Jobs))
+		return nil, fmt.Errorf("%d jobs can never fit the cluster, %d of %d have ended", r.Count, len(p.Finishes),
+			len(t.Jobs))
 	}
 	return p, nil
 }
@@ -234,8 +235,8 @@ func (p *Played) Observe(v *sim.View, at *sim.Point) error {
 	return nil
 }
 
-// requeuer plays a scheduler on a cluster where some jobs are requeued in the middle of their run: they are stopped once,
-// keep what they have done, and wait again at the place that they had in line.
+// requeuer plays a scheduler on a cluster where some jobs are requeued in the middle of their run: they are stopped
+// once, keep what they have done, and wait again at the place that they had in line.
 type requeuer struct {
 	sim.Scheduler
 	of      []more

@@ -99,7 +99,8 @@ func (t *Truth) row(b *bytes.Buffer, i int, id string, r stint, state string, na
 		had = t.resources(j, t.typeOf(r, j), false)
 	}
 	raw, _, _ := strings.Cut(id, "_")
-	fmt.Fprintf(b, "%s|%s|%s|%s|%s|%s|%s|%s|%s|%s|%d|%s|%s|%d|%d|%dG|%s|%s|%s\n", id, raw, j.User, j.Group, m.partition, j.Name,
+	fmt.Fprintf(b, "%s|%s|%s|%s|%s|%s|%s|%s|%s|%s|%d|%s|%s|%d|%d|%dG|%s|%s|%s\n", id, raw, j.User, j.Group, m.partition,
+		j.Name,
 		at(r.submit), at(r.submit), start, end, int(elapsed.Seconds()), limit, state, j.Nodes, j.CPUMilli/1000,
 		j.MemBytes>>30, had, asked, on)
 }

@@ -1,5 +1,5 @@
-// Package fairshare is Slurm's multi-factor priority with its classic fair share: what accounts have used, how it decays,
-// and what priority that gives their jobs.
+// Package fairshare is Slurm's multi-factor priority with its classic fair share: what accounts have used, how it
+// decays, and what priority that gives their jobs.
 package fairshare
 
 import (
@@ -33,8 +33,8 @@ type Priority struct {
 }
 
 // Default returns the times that slurm.conf has by default, seven days each, and the weights of the example in Slurm's
-// documentation (Multifactor Priority Plugin, "Configuration"): age 1000, size 1000, fair share 10000. slurm.conf itself
-// weighs nothing by default.
+// documentation (Multifactor Priority Plugin, "Configuration"): age 1000, size 1000, fair share 10000. slurm.conf
+// itself weighs nothing by default.
 func Default() Priority {
 	const week = 7 * 24 * time.Hour
 	return Priority{Age: 1000, Size: 1000, Fair: 10000, MaxAge: week, HalfLife: week}
@@ -170,8 +170,8 @@ func (u *Usage) stint(v *sim.View, j sim.Job) float64 {
 	return t * float64(queue.Milli(v, j)) / 1000
 }
 
-// Prepare computes the fair-share factor of every account now: 2^(−U/S), where U is its part of all usage and S its part
-// of all shares. Without any usage it is 1.
+// Prepare computes the fair-share factor of every account now: 2^(−U/S), where U is its part of all usage and S its
+// part of all shares. Without any usage it is 1.
 func (u *Usage) Prepare(v *sim.View) {
 	u.forward(v.Now())
 	copy(u.factor, u.past)
