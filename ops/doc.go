@@ -2,6 +2,9 @@
 //
 // Its packages, from the lowest up (written by go test ./internal/archtest -run TestMaps -update):
 //
+//   - incumbent/known: makes accountings of clusters whose scheduler is known, for tests of what is concluded from
+//     accountings: jobs are drawn, a scheduler of package schedulers plays them, and what sacct would have printed of
+//     it is written down
 //   - steer/mirror: turns what a real cluster says of itself, one snapshot after the other, into facts for a simulator
 //     that follows (simulator/sim)
 //   - steer: lets a policy look at a real cluster (live.Cluster), order its queue, or start its jobs: the loop of

@@ -54,8 +54,8 @@ func (p *consolidate) place(c *Cluster, r *Request, dst []GPU) []GPU {
 	}
 }
 
-// chunks places a gang that asks for a part of its GPUs on each of several nodes: it is as consolidated as it asks to be
-// on any nodes with room, the first ones or those with the fewest free GPUs.
+// chunks places a gang that asks for a part of its GPUs on each of several nodes: it is as consolidated as it asks to
+// be on any nodes with room, the first ones or those with the fewest free GPUs.
 func (p *consolidate) chunks(c *Cluster, r *Request, dst []GPU) []GPU {
 	if p.best {
 		return p.rooms.spread(c, r, dst, r.GPUs, 0, len(p.rooms), 1)

@@ -7,8 +7,8 @@ import (
 )
 
 // Random takes GPUs at random. If nodes limit neither cores nor memory, every set of usable GPUs is drawn with equal
-// probability; otherwise it first draws how many GPUs of each node, then which; for a gang with Request.Each, which nodes. It is the baseline that any other rule
-// should beat.
+// probability; otherwise it first draws how many GPUs of each node, then which; for a gang with Request.Each, which
+// nodes. It is the baseline that any other rule should beat.
 //
 // The draw depends only on the seed, what is free and the request, so that a run that is repeated, resumed or planned
 // ahead on a copy of the cluster draws the same.

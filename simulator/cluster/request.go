@@ -27,8 +27,8 @@ type Request struct {
 // Request returns what j needs of this cluster. ok is false if j can never fit, even on an empty cluster with every
 // node up: it is too large, wants something that no node has, or belongs to no virtual cluster of a divided cluster.
 //
-// A job that names types of GPU takes GPUs of these types, in whatever letters, and those of nodes that name none. A job
-// without GPUs runs on one node of any type. On a counter, which has no cores, it always fits.
+// A job that names types of GPU takes GPUs of these types, in whatever letters, and those of nodes that name none. A
+// job without GPUs runs on one node of any type. On a counter, which has no cores, it always fits.
 func (c *Cluster) Request(j *traces.Job) (r Request, ok bool) {
 	r = Request{GPUs: j.GPUs, Milli: j.GPUMilli}
 	if r.GPUs == 0 {
@@ -110,8 +110,8 @@ func (c *Cluster) everFits(r *Request) bool {
 	return false
 }
 
-// Resized returns the gang r with n GPUs instead; the share, cores and memory per GPU stay the same. If n is no multiple
-// of r.Each, it may be on any nodes.
+// Resized returns the gang r with n GPUs instead; the share, cores and memory per GPU stay the same. If n is no
+// multiple of r.Each, it may be on any nodes.
 func (c *Cluster) Resized(r Request, n int) Request {
 	if r.GPUs = n; r.Each > 0 && n%r.Each != 0 {
 		r.Each = 0
@@ -176,8 +176,8 @@ func (c *Cluster) limit(node, room int, cpu, mem int64, r *Request) int {
 	return room
 }
 
-// Shaped reports whether gpus, which may name no GPU of the cluster, are Each on every node that they are on. It must not
-// be called on a counter.
+// Shaped reports whether gpus, which may name no GPU of the cluster, are Each on every node that they are on. It must
+// not be called on a counter.
 func (c *Cluster) Shaped(r *Request, gpus []GPU) bool {
 	if len(c.members) == 0 {
 		c.members = make([]int32, len(c.rackOf))

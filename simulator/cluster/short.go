@@ -19,8 +19,8 @@ var (
 const typedNodes = `\d+x\d+(?::[A-Za-z0-9][A-Za-z0-9._-]*)?`
 
 // Parse reads a short form: "pool:256" (a counter), "swf-256" (the same, by its customary name), "6x8" (six nodes of
-// eight GPUs in one rack), "6x8:a100" (the same of GPUs of a type), "4x8:a100+2x4:v100" (nodes of two kinds in one rack)
-// or "dally:4x2" (see dally). ok is false if s has none of these forms.
+// eight GPUs in one rack), "6x8:a100" (the same of GPUs of a type), "4x8:a100+2x4:v100" (nodes of two kinds in one
+// rack) or "dally:4x2" (see dally). ok is false if s has none of these forms.
 func Parse(s string) (spec Spec, ok bool, err error) {
 	if typedForm.MatchString(s) && strings.ContainsAny(s, ":+") {
 		return parseTyped(s)

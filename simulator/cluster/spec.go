@@ -24,8 +24,8 @@ type Spec struct {
 }
 
 // VCSpec is a virtual cluster. If it owns nodes, its jobs run only there, and no other jobs do. Virtual clusters
-// without nodes share the nodes without an owner, each within its quota. If it names hosts, as a partition of Slurm does,
-// its jobs run only there, and so do those of every other virtual cluster that names them too.
+// without nodes share the nodes without an owner, each within its quota. If it names hosts, as a partition of Slurm
+// does, its jobs run only there, and so do those of every other virtual cluster that names them too.
 type VCSpec struct {
 	Name  string `yaml:"name"`
 	Nodes int    `yaml:"nodes,omitempty"` // number of nodes it owns, the next in order after those of the VCs before it

@@ -132,7 +132,8 @@ func (s *Spec) checkHosts(l *fault.List) {
 	if !slices.ContainsFunc(s.VCs, func(v VCSpec) bool { return v.Hosts != nil }) {
 		return
 	}
-	l.Add(len(s.VCs) <= maxMasks, "vcs", len(s.VCs), fmt.Sprintf("at most %d virtual clusters where some name hosts", maxMasks))
+	l.Add(len(s.VCs) <= maxMasks, "vcs", len(s.VCs),
+		fmt.Sprintf("at most %d virtual clusters where some name hosts", maxMasks))
 	find := s.finder()
 	for i, v := range s.VCs {
 		key := fmt.Sprintf("vcs[%d]", i)

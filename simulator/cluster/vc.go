@@ -20,8 +20,8 @@ type vcs struct {
 	node0  []int32          // by domain, first node; the nodes of domain 0 come last
 	node1  []int32          // by domain, past the last node
 	quota  []int            // thousandths, by virtual cluster; MaxInt = unlimited
-	// mask has bit i−1 of a node if jobs of virtual cluster i may use it; nil unless some virtual cluster names hosts. Then
-	// every virtual cluster has a domain of its own, which others may overlap: from its first node to its last.
+	// mask has bit i−1 of a node if jobs of virtual cluster i may use it; nil unless some virtual cluster names hosts.
+	// Then every virtual cluster has a domain of its own, which others may overlap: from its first node to its last.
 	mask  []uint64
 	used  []int   // thousandths held, by virtual cluster; counted only if there is a quota
 	free  []int32 // wholly free GPUs, by domain

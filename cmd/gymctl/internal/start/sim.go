@@ -92,7 +92,8 @@ counted and named. Jobs read = finished + unfinished + dropped + refused.
 Orders and policies: ` + options.Wrapped(schedulers.Orders()) + `.
 Placements: ` + options.Wrapped(place.Names()) + `; lwf-K for any K.
 Clusters: a preset (gymctl config list), a YAML file, an inventory of machines, pool:N (a plain counter of N GPUs
-or processors), swf-N (the same), NxG (N nodes of G GPUs in one rack), dally:RxM (R racks of M nodes of 8).
+or processors), swf-N (the same), NxG or NxG:TYPE (N nodes of G GPUs in one rack; + joins several), dally:RxM (R
+racks of M nodes of 8).
 Interference: ` + workload.InterferenceForms + `.
 
 --set changes settings without a flag; settings and their defaults:
