@@ -197,7 +197,8 @@ func (r *LeftReason) words(c *cluster.Cluster) (says, mend string) {
 		return fmt.Sprintf("name %s, a virtual cluster or partition that the cluster does not have", what),
 			"add it to vcs of the cluster file, or leave out all of them"
 	case AboveQuota:
-		return fmt.Sprintf("%s for more than the quota of virtual cluster %s", asks, what), "raise the quota in the cluster file"
+		return fmt.Sprintf("%s for more than the quota of virtual cluster %s", asks, what),
+			"raise the quota in the cluster file"
 	case NoType:
 		return fmt.Sprintf("%s for GPU type %s, which no node has", asks, what),
 			"name it in the cluster, as in 8x8:" + plain.Clip(strings.Split(r.What, " or ")[0], 40) + ", or no type, as in 8x8"
@@ -212,8 +213,8 @@ func (r *LeftReason) words(c *cluster.Cluster) (says, mend string) {
 		"correct gpus, cpus and mem_gb of the cluster file"
 }
 
-// Mistake returns a *fault.Mistake if more than MostLeftOut of the GPU time is left out and cfg does not accept that; nil
-// otherwise, and for generated jobs. It names the reasons, the columns and what mends each.
+// Mistake returns a *fault.Mistake if more than MostLeftOut of the GPU time is left out and cfg does not accept that;
+// nil otherwise, and for generated jobs. It names the reasons, the columns and what mends each.
 func (l *Left) Mistake(cfg *TraceConfig, info *Info, c *cluster.Cluster, name string) error {
 	share := l.Share()
 	if share <= MostLeftOut || cfg.AcceptLeftOut || cfg.File == "" {
@@ -222,7 +223,8 @@ func (l *Left) Mistake(cfg *TraceConfig, info *Info, c *cluster.Cluster, name st
 	return TooMuchLeft(info.File, name, share, l.Sentences(c, info.Format))
 }
 
-// TooMuchLeft is the mistake that a share of the GPU time of a trace would be left out on a cluster, for reasons in words.
+// TooMuchLeft is the mistake that a share of the GPU time of a trace would be left out on a cluster, for reasons in
+// words.
 func TooMuchLeft(file, clusterName string, share float64, reasons []string) error {
 	return &fault.Mistake{Err: fault.Errorf(
 		"trace %s: %s of its GPU time cannot run on cluster %s and would be left out, and more than %s makes results those of "+

@@ -33,10 +33,7 @@ func TestWhatIsLeftOutIsCountedByReason(t *testing.T) {
 		job("cpu too", 0, func(j *traces.Job) { j.VC = "debug" }),
 	}
 	l := CountLeft(c, jobs, 0)
-	var got []string
-	for _, s := range l.Sentences(c, formatSacct) {
-		got = append(got, s)
-	}
+	got := l.Sentences(c, formatSacct)
 	want := []string{
 		"1 of 12 jobs (8.3 %), 39 % of the GPU time, asks for more than the 16 GPUs of the cluster, up to 32 (column AllocTRES, " +
 			"first job large): name the cluster on which they ran",
