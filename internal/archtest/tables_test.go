@@ -180,7 +180,9 @@ var arrows = map[string][]string{
 
 	"ops/steer/mirror": {lower},
 	"ops/steer":        {lower, "ops/steer/mirror"},
-	"ops/steer/report": {lower, "ops/steer", "ops/steer/mirror"},
+	"ops/steer/report": {lower, "ops/incumbent", "ops/steer", "ops/steer/mirror"},
+	"ops/incumbent":    {lower},
+	"ops/assess":       {lower, "ops/incumbent"},
 	"ops/twin":         {lower, "ops/steer/mirror"},
 
 	// A paper imports no other paper.
