@@ -45,6 +45,16 @@ type Job struct {
 	// happened on the recorded cluster: no simulation may depend on them. Documents that have jobs keep their bytes.
 	Started bool          `json:"-"`
 	Waited  time.Duration `json:"-"`
+	// Eligible is how long after Submit the recorded cluster might start the job at the earliest: a begin time, another
+	// job that had to end first or a hold kept it until then. 0 = at once, or not given. Waits count from Submit.
+	Eligible time.Duration `json:"-"`
+	// Nodes is the number of nodes that the job had or, if it never ran, asked for; 0 = the trace does not say.
+	Nodes int `json:"-"`
+	// Hosts names the nodes on which the job ran last, as a list that package hostlist expands: g[01-03,07],h1. "" = the
+	// trace does not say.
+	Hosts string `json:"-"`
+	// Open says that the trace ends before the job does. Only readers that are asked for such jobs give them.
+	Open Open `json:"-"`
 	// Assumed says that Estimate is no requested time: the reader has set it to Work, for orders and back-filling that
 	// need one. Predictors of run times must not look at it.
 	Assumed bool
@@ -52,6 +62,20 @@ type Job struct {
 	Profile *Profile // of the model; nil = not known
 	Graph   *Graph   // of jobs that are task graphs; nil for others
 }
+
+// Open says where a job was when its trace ended. Its times are then bounds (they are censored): Work of a job that
+// was still running is how long it had run until then, which it exceeds, and Work of one that was still waiting is what
+// it had run before it was sent back to the queue, mostly 0.
+type Open uint8
+
+// Where a job was at the end of its trace.
+const (
+	Ended Open = iota
+	StillRunning
+	StillWaiting
+)
+
+func (o Open) String() string { return [...]string{"ended", "still running", "still waiting"}[o] }
 
 // MaxGPUs is the largest gang that readers accept. It keeps sums of demands in thousandths far inside an int64.
 const MaxGPUs = 1 << 30

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clustergym/internal/hostlist"
 	"clustergym/live"
 )
 
@@ -159,12 +160,12 @@ func (c *Cluster) find(ctx context.Context, conf config, actions []live.Action) 
 			if len(arrays[r.array]) == 0 {
 				return nil
 			}
-			some, _, err := parseTasks(r.waiting)
+			some, _, err := hostlist.ParseTasks(r.waiting)
 			if err != nil {
 				fault = fmt.Errorf("%w: job %d: %w", live.ErrUnsupported, r.id, err)
 			}
 			for _, t := range arrays[r.array] {
-				if some.has(t) {
+				if some.Has(t) {
 					jobs[taskID(r.array, t)] = r.clone()
 				}
 			}
@@ -310,8 +311,8 @@ func (c *Cluster) start(a live.Action, r *record, m mark, machines []string) ([]
 			return nil, err
 		}
 		others := slices.DeleteFunc(slices.Clone(machines), func(h string) bool { return slices.Contains(hosts, h) })
-		next.on = compressHosts(hosts)
-		args = append(args, "ExcNodeList="+compressHosts(others))
+		next.on = hostlist.Compress(hosts)
+		args = append(args, "ExcNodeList="+hostlist.Compress(others))
 	} else if m.pinned { // any nodes again
 		args = append(args, "ExcNodeList="+m.excluded)
 		next.pinned, next.on, next.excluded = false, "", ""
@@ -345,7 +346,7 @@ func (c *Cluster) pins(a live.Action, r *record, excluded string, machines []str
 		in   bool
 		says string
 	}{{r.required, true, "requires"}, {excluded, false, "excludes"}} {
-		all, err := expandHosts(o.list)
+		all, err := hostlist.Expand(o.list)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", live.ErrUnsupported, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"clustergym/internal/hostlist"
 	"clustergym/live"
 	"clustergym/traces"
 )
@@ -132,7 +133,7 @@ func (b *builder) hosts(list string) ([]string, error) {
 	if l, there := b.lists[list]; there {
 		return l, nil
 	}
-	l, err := expandHosts(list)
+	l, err := hostlist.Expand(list)
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +310,7 @@ func (b *builder) add(r *record, j live.Job) error {
 		}
 		return b.one(j, raw)
 	}
-	some, limit, err := parseTasks(r.waiting)
+	some, limit, err := hostlist.ParseTasks(r.waiting)
 	if err != nil {
 		return fmt.Errorf("%w: job %d: %w", live.ErrUnsupported, r.id, err)
 	}

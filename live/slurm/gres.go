@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"clustergym/internal/hostlist"
 	"clustergym/traces"
 )
 
@@ -78,8 +79,8 @@ func splitGres(s string) func(func(string) bool) {
 
 // parseIndex reads 0,4-5.
 func parseIndex(s string) ([]int, error) {
-	all, _, err := parseTasks(s)
-	if err != nil || all.len() > 1<<12 {
+	all, _, err := hostlist.ParseTasks(s)
+	if err != nil || all.Len() > 1<<12 {
 		return nil, fmt.Errorf("got %q, want numbers of GPUs as 0,4-5", s)
 	}
 	var index []int

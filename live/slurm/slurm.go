@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"clustergym/internal/hostlist"
 	"clustergym/live"
 )
 
@@ -241,7 +242,7 @@ func (c *Cluster) racks(ctx context.Context, conf config, b *builder) error {
 			if split(line, k); k["Level"] != "0" {
 				return nil
 			}
-			hosts, err := expandHosts(k["Nodes"])
+			hosts, err := hostlist.Expand(k["Nodes"])
 			if err != nil {
 				return fmt.Errorf("%w: switch %s: %w", live.ErrUnsupported, k["SwitchName"], err)
 			}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"clustergym/internal/hostlist"
 	"clustergym/live"
 )
 
@@ -140,7 +141,7 @@ func showJobs(r io.Reader, each func(*record) error) error {
 		for _, line := range nodes { // Nodes=g[1-2] CPU_IDs=0 Mem=512000 GRES=gpu:a100:8(IDX:0-7)
 			at := map[string]string{}
 			split(line, at)
-			hosts, err := expandHosts(at["Nodes"])
+			hosts, err := hostlist.Expand(at["Nodes"])
 			if err != nil {
 				return fmt.Errorf("%w: job %d: %w", live.ErrUnsupported, j.id, err)
 			}
