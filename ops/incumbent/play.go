@@ -19,6 +19,9 @@ type Past struct {
 	Jobs []traces.Job // in order of submit; Work is the run time, Estimate the time limit
 	// Starts are the recorded first starts by position in Jobs; −1 = it had not started at End.
 	Starts []time.Duration
+	// Held is how long before its Submit here the user submitted a job that the cluster might not start at once; nil = no
+	// time of any job. It counts as wait.
+	Held   []time.Duration
 	Begin  time.Duration // from here on a policy decides; before, what ran has the place that it had
 	End    time.Duration // of the record
 	Seated []Seat        // the jobs that run at Begin, in order of start

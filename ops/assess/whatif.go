@@ -1,0 +1,228 @@
+package assess
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"clustergym/internal/par"
+	"clustergym/internal/plain"
+	"clustergym/ops/incumbent"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/policyname"
+	"clustergym/traces"
+)
+
+// whatIf is a question.
+type whatIf struct {
+	name  string
+	past  *incumbent.Past
+	model incumbent.Model // "" = the best one is not asked
+	best  bool            // the best rival is asked as well
+}
+
+// whatIfs plays changed clusters and limits.
+func (a *assessor) whatIfs() error {
+	asked, err := a.questions()
+	if err != nil {
+		return err
+	}
+	at := a.bestOf()
+	type play struct{ of, who int }
+	var plays []play
+	for i := range asked {
+		plays = append(plays, play{i, 0})
+		if asked[i].best && at >= 0 {
+			plays = append(plays, play{i, 1})
+		}
+	}
+	all := rivals(a.past.HasLimits())
+	got := make([]*incumbent.Schedule, len(plays))
+	count := &counted{all: len(plays), what: "asking what if", tell: a.opt.Progress}
+	err = par.For(a.ctx, a.opt.Workers, len(plays), func(_, i int) (err error) {
+		q := &asked[plays[i].of]
+		if plays[i].who == 0 {
+			got[i], err = q.past.PlayModel(a.ctx, &q.model, a.opt.Placement)
+		} else {
+			got[i], err = a.play(q.past, &all[at-2])
+		}
+		count.add(q.name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	out := make([]WhatIf, len(asked))
+	for i, x := range plays {
+		w := &out[x.of]
+		waits := a.past.Waits(got[i])
+		machine, err := cluster.New(asked[x.of].past.Spec)
+		if err != nil {
+			return err
+		}
+		w.GPUs, w.Never = machine.GPUs(), 0
+		for k := range a.past.Jobs { // what the changed cluster cannot run is not compared
+			if _, fits := machine.Request(&a.past.Jobs[k]); !fits {
+				w.Never++
+				waits[k] = a.model[k]
+			}
+		}
+		e, _ := a.effect(fmt.Sprint("what if ", x.of, " ", x.who), waits)
+		if w.Name = asked[x.of].name; x.who == 0 {
+			w.Today = &e
+		} else {
+			w.Best = &e
+		}
+	}
+	a.out.WhatIfs = out
+	return nil
+}
+
+// questions returns what is asked. The first one adds GPUs.
+func (a *assessor) questions() ([]whatIf, error) {
+	var all []whatIf
+	best := a.fitted[0].Model
+	add := func(name string, spec cluster.Spec) error {
+		p, err := a.past.With(spec, a.opt.Placement)
+		if err == nil {
+			all = append(all, whatIf{name, p, best, true})
+		}
+		return err
+	}
+	want := a.opt.GPUs
+	if want <= 0 {
+		want = max(1, a.out.Cluster.GPUs/10)
+	}
+	spec, added := larger(a.past.Spec, want)
+	a.out.Head.Added = added
+	if err := add(plain.Count(added, "more GPU", "more GPUs"), spec); err != nil {
+		return nil, err
+	}
+	if spec, lost, what := smaller(a.past.Spec); lost > 0 {
+		if err := add(fmt.Sprintf("%s fewer (%s)", plain.Count(lost, "GPU", "GPUs"), what), spec); err != nil {
+			return nil, err
+		}
+	}
+	if a.past.HasLimits() {
+		p := a.past.Limited(func(j *traces.Job) time.Duration {
+			if j.Estimate > j.Work {
+				return j.Work + (j.Estimate-j.Work)/2
+			}
+			return j.Estimate
+		})
+		if best.NeedsLimits() {
+			all = append(all, whatIf{"time limits twice as exact", p, best, false})
+		}
+		n := policyname.Of(best.Name)
+		for _, deep := range []struct{ backfill, says string }{
+			{"", "no job overtakes the first in line"}, {"easy", "gaps are filled behind the first in line (easy)"},
+			{"conservative", "every waiting job has a reservation (conservative)"},
+		} {
+			name := n.Base + "+strict"
+			if deep.backfill != "" {
+				name += "+" + deep.backfill
+			}
+			m := incumbent.Model{Name: name, Apart: best.Apart}
+			if best.Name == incumbent.Timely || n.Base == "" || n.Admission == "skip" || name == best.Name ||
+				m.Reserves() && len(a.past.Jobs) > incumbent.MostReserved {
+				continue
+			}
+			if _, err := incumbent.Rule(name, a.opt.Placement, incumbent.ByLimits); err != nil {
+				continue
+			}
+			all = append(all, whatIf{deep.says, a.past, m, false})
+		}
+	}
+	return all, nil
+}
+
+// larger adds about so many GPUs, as nodes of the commonest kind in a rack of their own, and returns how many.
+func larger(spec cluster.Spec, gpus int) (cluster.Spec, int) {
+	if spec.Pool > 0 {
+		spec.Pool += gpus
+		return spec, gpus
+	}
+	var common cluster.NodeSpec
+	most := 0
+	for _, r := range spec.Racks {
+		for _, n := range r.Nodes {
+			if k := r.Count.N() * n.Count.N() * n.GPUs; k > most {
+				common, most = n, k
+			}
+		}
+	}
+	nodes := max(1, (gpus+common.GPUs/2)/max(1, common.GPUs))
+	common.Count = cluster.Count(nodes)
+	spec.Racks = append(slices.Clone(spec.Racks), cluster.RackSpec{Nodes: []cluster.NodeSpec{common}})
+	return spec, nodes * common.GPUs
+}
+
+// smaller takes the last rack away, or where that is more than a quarter of the GPUs, a tenth of the nodes from the end.
+// It returns how many GPUs that is, 0 where it cannot be asked: virtual clusters own nodes by their number.
+func smaller(spec cluster.Spec) (small cluster.Spec, lost int, what string) {
+	if spec.Pool > 0 {
+		lost = spec.Pool / 10
+		spec.Pool -= lost
+		return spec, lost, "a tenth of them"
+	}
+	if slices.ContainsFunc(spec.VCs, func(v cluster.VCSpec) bool { return v.Nodes > 0 }) {
+		return spec, 0, ""
+	}
+	racks, nodes, all := 0, 0, 0
+	for _, r := range spec.Racks {
+		racks += r.Count.N()
+		for _, n := range r.Nodes {
+			nodes += r.Count.N() * n.Count.N()
+			all += r.Count.N() * n.Count.N() * n.GPUs
+		}
+	}
+	last := spec.Racks[len(spec.Racks)-1]
+	inLast := 0
+	for _, n := range last.Nodes {
+		inLast += n.Count.N() * n.GPUs
+	}
+	small = spec
+	small.Racks = slices.Clone(spec.Racks)
+	end := len(small.Racks) - 1
+	if racks > 1 && inLast > 0 && 4*inLast <= all {
+		if last.Count.N() > 1 {
+			small.Racks[end].Count = cluster.Count(last.Count.N() - 1)
+		} else {
+			small.Racks = small.Racks[:end]
+		}
+		return small, inLast, "one rack"
+	}
+	if nodes < 2 {
+		return spec, 0, ""
+	}
+	return withoutNodes(spec, max(1, nodes/10))
+}
+
+// withoutNodes takes so many nodes from the end.
+func withoutNodes(spec cluster.Spec, nodes int) (small cluster.Spec, lost int, what string) {
+	what = plain.Count(nodes, "node", "nodes")
+	var kept []cluster.RackSpec
+	for _, r := range spec.Racks {
+		for range r.Count.N() {
+			one := r
+			one.Count, one.Nodes = 1, slices.Clone(r.Nodes)
+			kept = append(kept, one)
+		}
+	}
+	for nodes > 0 && len(kept) > 0 {
+		r := &kept[len(kept)-1]
+		n := &r.Nodes[len(r.Nodes)-1]
+		take := min(nodes, n.Count.N())
+		nodes, lost = nodes-take, lost+take*n.GPUs
+		if take < n.Count.N() {
+			n.Count = cluster.Count(n.Count.N() - take)
+			continue
+		}
+		if r.Nodes = r.Nodes[:len(r.Nodes)-1]; len(r.Nodes) == 0 {
+			kept = kept[:len(kept)-1]
+		}
+	}
+	small = spec
+	small.Racks = kept
+	return small, lost, what
+}

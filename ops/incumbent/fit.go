@@ -1,0 +1,223 @@
+package incumbent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"clustergym/internal/fault"
+	"clustergym/internal/par"
+	"clustergym/simulator/sim"
+	"clustergym/traces"
+)
+
+// MostReserved is how many jobs a Past may have for Fit to try models that make a reservation for every waiting job:
+// they take about a millisecond for each job.
+const MostReserved = 12_000
+
+// Fitted is a model of the incumbent with how close it comes to the recorded starts. Times are in seconds.
+type Fitted struct {
+	Model
+	Error      float64 // mean of |wait under the model − recorded wait|, of jobs that arrived in the first half
+	Mean       float64 // mean wait under the model, likewise
+	Second     float64 // as Error, of the second half
+	SecondMean float64
+	*Schedule         // nil if it was not played
+	Left       string // why it was not
+}
+
+// Halves are the positions of the jobs by which models are chosen and judged: those whose wait was for the scheduler to
+// decide and is recorded.
+type Halves struct {
+	First, Second []int
+	Warm          time.Duration // until then jobs count for nothing
+	Half          time.Duration // between the halves
+}
+
+// warm is the share of the first half that counts for nothing: an export by submit time lacks the jobs before it.
+const warm = 0.1
+
+// Halves cuts the time between Begin and End into two.
+func (p *Past) Halves() Halves {
+	h := Halves{Half: (p.Begin + p.End) / 2}
+	h.Warm = p.Begin + time.Duration(warm*float64(h.Half-p.Begin))
+	for i := range p.Jobs {
+		switch at := p.Jobs[i].Submit; {
+		case p.Starts[i] < 0 || p.Starts[i] < p.Begin || at < h.Warm:
+		case at < h.Half:
+			h.First = append(h.First, i)
+		default:
+			h.Second = append(h.Second, i)
+		}
+	}
+	return h
+}
+
+// Waits returns how long the jobs waited under s, in seconds by position: from the submit to the first start. A job
+// that never starts waits to the end of the record or of the play, whatever is later.
+func (p *Past) Waits(s *Schedule) []float64 {
+	last := p.End
+	for _, t := range s.Starts {
+		last = max(last, t)
+	}
+	w := make([]float64, len(p.Jobs))
+	for i := range w {
+		start := s.Starts[i]
+		if start < 0 {
+			start = last
+		}
+		w[i] = max(0, start-p.Jobs[i].Submit).Seconds()
+		if p.Held != nil {
+			w[i] += p.Held[i].Seconds()
+		}
+	}
+	return w
+}
+
+// Recorded returns what happened as a Schedule.
+func (p *Past) Recorded() *Schedule { return &Schedule{Starts: p.Starts} }
+
+// HasLimits reports whether every job has a time limit, its own or the one that stands for it.
+func (p *Past) HasLimits() bool {
+	return !slices.ContainsFunc(p.Jobs, func(j traces.Job) bool { return j.Estimate <= 0 })
+}
+
+// Models returns the models that are tried on p, the simplest first.
+func (p *Past) Models() []Model {
+	all := Simple()
+	all = append(all,
+		Model{Name: "fifo+strict+easy", Limits: Alike, Text: "as easy, where every limit is the longest one"},
+		Model{Name: "area+strict+easy", Text: "smallest GPUs x limit first, with back-filling"},
+		Model{Name: "smallest+strict+easy", Text: "fewest GPUs first, with back-filling"},
+		Model{Name: "drf+strict+easy", Text: "the user with the fewest GPUs first, with back-filling"},
+	)
+	if len(p.Spec.VCs) > 0 {
+		for i := range all {
+			all[i].Apart = true
+		}
+		for _, name := range []string{"fifo+strict", "fifo+strict+easy", "fifo+skip"} {
+			all = append(all, Model{Name: name, Text: "partitions are no bounds: every job may use every node"})
+		}
+	}
+	return all
+}
+
+// For returns p as a model sees it.
+func (p *Past) For(m *Model, placement string) (*Past, error) {
+	q := p
+	if m.Limits == Alike {
+		longest := time.Duration(0)
+		for i := range p.Jobs {
+			longest = max(longest, p.Jobs[i].Estimate)
+		}
+		q = q.Limited(func(*traces.Job) time.Duration { return longest })
+	}
+	if !m.Apart && len(p.Spec.VCs) > 0 {
+		spec := p.Spec
+		spec.VCs = nil
+		return q.With(spec, placement)
+	}
+	return q, nil
+}
+
+// PlayModel plays a model of the incumbent.
+func (p *Past) PlayModel(ctx context.Context, m *Model, placement string) (*Schedule, error) {
+	q, err := p.For(m, placement)
+	if err != nil {
+		return nil, err
+	}
+	known := ByLimits
+	if !p.HasLimits() {
+		known = sim.Estimates{Mode: sim.EstimateNone}
+	}
+	sch, err := Rule(m.Name, placement, known)
+	if err != nil {
+		return nil, err
+	}
+	s, err := q.Play(ctx, sch, known)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	return s, nil
+}
+
+// Progress reports that so many of all plays are done, and what was played last. Calls do not overlap.
+type Progress func(done, all int, what string)
+
+// counter calls a Progress from several goroutines.
+type counter struct {
+	mu   sync.Mutex
+	done int
+	all  int
+	tell Progress
+}
+
+func (c *counter) add(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done++; c.tell != nil {
+		c.tell(c.done, c.all, what)
+	}
+}
+
+// Fit plays all models of the incumbent and returns them, the one that comes closest to the recorded starts of the first
+// half first; equal ones in order of Models. Those that were not played come last and say why. The result is the same
+// for any number of workers.
+func Fit(ctx context.Context, p *Past, placement string, workers int, tell Progress) ([]Fitted, error) {
+	h := p.Halves()
+	if len(h.First) == 0 || len(h.Second) == 0 {
+		return nil, fault.Mistakef("all jobs arrived in one half of the recorded time, and a model of the scheduler that is " +
+			"chosen on one half is judged on the other: give a longer record")
+	}
+	models := p.Models()
+	limits := p.HasLimits()
+	was := p.Waits(p.Recorded())
+	all := make([]Fitted, len(models))
+	count := &counter{all: len(models), tell: tell}
+	err := par.For(ctx, workers, len(models), func(_, i int) error {
+		f := &all[i]
+		f.Model, f.Error = models[i], math.Inf(1)
+		switch {
+		case f.Reserves() && len(p.Jobs) > MostReserved:
+			f.Left = fmt.Sprintf("tried up to %d jobs only, because it takes long", MostReserved)
+		case f.NeedsLimits() && !limits:
+			f.Left = "needs time limits, which the record lacks"
+		default:
+			s, err := p.PlayModel(ctx, &f.Model, placement)
+			if err != nil {
+				return err
+			}
+			w := p.Waits(s)
+			f.Schedule = s
+			f.Error, f.Mean = Apart(w, was, h.First), Mean(w, h.First)
+			f.Second, f.SecondMean = Apart(w, was, h.Second), Mean(w, h.Second)
+		}
+		count.add(f.Name)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(all, func(x, y Fitted) int { return cmp.Compare(x.Error, y.Error) })
+	return all, nil
+}
+
+// Apart returns the mean distance of a and b over some positions.
+func Apart(a, b []float64, of []int) (sum float64) {
+	for _, i := range of {
+		sum += math.Abs(a[i] - b[i])
+	}
+	return sum / float64(len(of))
+}
+
+// Mean returns the mean of a over some positions.
+func Mean(a []float64, of []int) (sum float64) {
+	for _, i := range of {
+		sum += a[i]
+	}
+	return sum / float64(len(of))
+}
