@@ -1,6 +1,7 @@
 package assess
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -164,7 +165,7 @@ func (a *assessor) models() error {
 	a.fitted = fitted
 	for i := range fitted {
 		f := &fitted[i]
-		m := Model{Name: f.Name, Text: f.Text, Knows: a.limitsOr(f.NeedsLimits()), NotPlayed: f.Left}
+		m := Model{Name: f.Name, Text: f.Text, Placement: cmp.Or(f.Placement, a.opt.Placement), Knows: a.limitsOr(f.NeedsLimits()), NotPlayed: f.Left}
 		if f.Schedule != nil {
 			w := a.past.Waits(f.Schedule)
 			m.Error, m.Mean, m.Second, m.SecondMean = number(f.Error), number(f.Mean), number(f.Second), number(f.SecondMean)
@@ -174,6 +175,7 @@ func (a *assessor) models() error {
 	}
 	best := &fitted[0]
 	a.model = a.past.Waits(best.Schedule)
+	a.opt.Placement = cmp.Or(best.Placement, a.opt.Placement) // rivals put jobs where it does
 	a.calibrate(best)
 	return nil
 }

@@ -183,15 +183,15 @@ func (o *Assessment) modelSheet() texttable.Sheet {
 	t := texttable.Sheet{
 		Title: fmt.Sprintf("Models of the scheduler that ran, chosen by the mean error of a job's wait in the first half (%s)",
 			plain.Count(o.Calibration.First, "job", "jobs")),
-		Header: []string{"model", "rule", "knows", "error", "second half", "mean wait"}, Left: 3,
+		Header: []string{"model", "rule", "knows", "placement", "error", "second half", "mean wait"}, Left: 4,
 	}
 	for i := range o.Models {
 		m := &o.Models[i]
-		row := []string{m.Name, m.Text, m.Knows, texttable.Time(float64(m.Error)), texttable.Time(float64(m.Second)),
+		row := []string{m.Name, m.Text, m.Knows, m.Placement, texttable.Time(float64(m.Error)), texttable.Time(float64(m.Second)),
 			texttable.Time(float64(m.Wait))}
 		if m.NotPlayed != "" {
 			row[1] += ": " + m.NotPlayed
-			row[3], row[4], row[5] = "-", "-", "-"
+			row[4], row[5], row[6] = "-", "-", "-"
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -92,6 +92,7 @@ type Hour struct {
 type Model struct {
 	Name       string           `json:"name"`
 	Text       string           `json:"rule"`
+	Placement  string           `json:"placement"`
 	Knows      string           `json:"knows"`
 	Error      statistic.Number `json:"mean_absolute_error_s"` // of single waits, first half
 	Mean       statistic.Number `json:"mean_wait_s"`           // first half

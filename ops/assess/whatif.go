@@ -122,8 +122,8 @@ func (a *assessor) questions() ([]whatIf, error) {
 			if deep.backfill != "" {
 				name += "+" + deep.backfill
 			}
-			m := incumbent.Model{Name: name, Apart: best.Apart}
-			if best.Name == incumbent.Timely || n.Base == "" || n.Admission == "skip" || name == best.Name ||
+			m := incumbent.Model{Name: name, Apart: best.Apart, Placement: best.Placement}
+			if best.Replayed() || n.Base == "" || n.Admission == "skip" || name == best.Name ||
 				m.Reserves() && len(a.past.Jobs) > incumbent.MostReserved {
 				continue
 			}

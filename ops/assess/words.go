@@ -148,6 +148,9 @@ func (a *assessor) sure() string {
 // far is the error of the model that is worth a word, as a logarithm of a ratio.
 const far = .1
 
+// mostNeeded is the longest record that is asked for, in seconds.
+const mostNeeded = 3 * 366 * 86400
+
 // surer says what would make it surer.
 func (a *assessor) surer() string {
 	c := &a.out.Calibration
@@ -155,9 +158,13 @@ func (a *assessor) surer() string {
 	if need := statistic.MinUnits; c.Blocks < need {
 		all = append(all, fmt.Sprintf("A longer record: at least %s", texttable.Hours(float64(need)*c.Block)))
 	} else if at := a.bestOf(); at >= 0 {
-		if n := a.out.Policies[at].unitsFor; n > c.Blocks {
-			all = append(all, fmt.Sprintf("A longer record: about %s would show a difference of 3 %%",
-				texttable.Hours(float64(n)*c.Block)))
+		need := float64(a.out.Policies[at].unitsFor) * c.Block
+		switch {
+		case need <= a.out.Recorded.Span:
+		case need < mostNeeded:
+			all = append(all, fmt.Sprintf("A longer record: about %.0f days would show a difference of 3 %%", need/86400))
+		default:
+			all = append(all, "A longer record, though no record of a few years would show a difference of 3 %")
 		}
 	}
 	if a.margin > far {

@@ -95,6 +95,7 @@ func (p *Past) Models() []Model {
 		Model{Name: "smallest+strict+easy", Text: "fewest GPUs first, with back-filling"},
 		Model{Name: "drf+strict+easy", Text: "the user with the fewest GPUs first, with back-filling"},
 	)
+	all = append(all, p.owned()...)
 	if len(p.Spec.VCs) > 0 {
 		for i := range all {
 			all[i].Apart = true
@@ -104,6 +105,22 @@ func (p *Past) Models() []Model {
 		}
 	}
 	return all
+}
+
+// owned returns the models for which it matters whose a job is.
+func (p *Past) owned() []Model {
+	users, accounts := map[string]bool{}, map[string]bool{}
+	for i := range p.Jobs {
+		users[p.Jobs[i].User], accounts[p.Jobs[i].Group] = true, true
+	}
+	var all []Model
+	if len(users) > 1 {
+		all = append(all, Fair(false)...)
+	}
+	if len(accounts) > 1 {
+		all = append(all, Fair(true)...)
+	}
+	return append(all, p.favoured()...)
 }
 
 // For returns p as a model sees it.
@@ -126,6 +143,7 @@ func (p *Past) For(m *Model, placement string) (*Past, error) {
 
 // PlayModel plays a model of the incumbent.
 func (p *Past) PlayModel(ctx context.Context, m *Model, placement string) (*Schedule, error) {
+	placement = cmp.Or(m.Placement, placement)
 	q, err := p.For(m, placement)
 	if err != nil {
 		return nil, err
@@ -134,7 +152,12 @@ func (p *Past) PlayModel(ctx context.Context, m *Model, placement string) (*Sche
 	if !p.HasLimits() {
 		known = sim.Estimates{Mode: sim.EstimateNone}
 	}
-	sch, err := Rule(m.Name, placement, known)
+	var sch sim.Scheduler
+	if m.own != nil {
+		sch, err = newRanked(*m.own, placement)
+	} else {
+		sch, err = Rule(m.Name, placement, known)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -173,37 +196,82 @@ func Fit(ctx context.Context, p *Past, placement string, workers int, tell Progr
 		return nil, fault.Mistakef("all jobs arrived in one half of the recorded time, and a model of the scheduler that is " +
 			"chosen on one half is judged on the other: give a longer record")
 	}
+	f := &fitting{ctx: ctx, past: p, halves: h, placement: placement, workers: workers, was: p.Waits(p.Recorded()),
+		limits: p.HasLimits()}
 	models := p.Models()
-	limits := p.HasLimits()
-	was := p.Waits(p.Recorded())
+	f.count = &counter{all: len(models), tell: tell}
+	if p.Spec.Pool == 0 {
+		f.count.all += placed * (len(placements) - 1)
+	}
+	all, err := f.play(models)
+	if err != nil || p.Spec.Pool > 0 {
+		return all, err
+	}
+	var other []Model
+	for _, x := range all[:min(placed, len(all))] {
+		for _, name := range placements {
+			if m := x.Model; name != placement && x.Schedule != nil {
+				m.Placement = name
+				other = append(other, m)
+			}
+		}
+	}
+	more, err := f.play(other)
+	all = append(all, more...)
+	sortFitted(all)
+	return all, err
+}
+
+// placed is how many of the closest models are played with other placements, too.
+const placed = 3
+
+// placements are those that a cluster's scheduler may have: gangs on one node or whole nodes, full ones or low ones
+// first, or wherever there is room.
+var placements = []string{"consolidate-best", "consolidate-first", "best-fit", "first-fit"}
+
+// fitting plays models of the incumbent.
+type fitting struct {
+	ctx       context.Context
+	past      *Past
+	halves    Halves
+	placement string
+	workers   int
+	was       []float64
+	limits    bool
+	count     *counter
+}
+
+// play plays models and sorts them, the closest first.
+func (f *fitting) play(models []Model) ([]Fitted, error) {
 	all := make([]Fitted, len(models))
-	count := &counter{all: len(models), tell: tell}
-	err := par.For(ctx, workers, len(models), func(_, i int) error {
-		f := &all[i]
-		f.Model, f.Error = models[i], math.Inf(1)
+	p, h := f.past, &f.halves
+	err := par.For(f.ctx, f.workers, len(models), func(_, i int) error {
+		x := &all[i]
+		x.Model, x.Error = models[i], math.Inf(1)
 		switch {
-		case f.Reserves() && len(p.Jobs) > MostReserved:
-			f.Left = fmt.Sprintf("tried up to %d jobs only, because it takes long", MostReserved)
-		case f.NeedsLimits() && !limits:
-			f.Left = "needs time limits, which the record lacks"
+		case x.Reserves() && len(p.Jobs) > MostReserved:
+			x.Left = fmt.Sprintf("tried up to %d jobs only, because it takes long", MostReserved)
+		case x.NeedsLimits() && !f.limits:
+			x.Left = "needs time limits, which the record lacks"
 		default:
-			s, err := p.PlayModel(ctx, &f.Model, placement)
+			s, err := p.PlayModel(f.ctx, &x.Model, f.placement)
 			if err != nil {
 				return err
 			}
 			w := p.Waits(s)
-			f.Schedule = s
-			f.Error, f.Mean = Apart(w, was, h.First), Mean(w, h.First)
-			f.Second, f.SecondMean = Apart(w, was, h.Second), Mean(w, h.Second)
+			x.Schedule = s
+			x.Error, x.Mean = Apart(w, f.was, h.First), Mean(w, h.First)
+			x.Second, x.SecondMean = Apart(w, f.was, h.Second), Mean(w, h.Second)
 		}
-		count.add(f.Name)
+		f.count.add(x.Name)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
+	sortFitted(all)
+	return all, err
+}
+
+func sortFitted(all []Fitted) {
 	slices.SortStableFunc(all, func(x, y Fitted) int { return cmp.Compare(x.Error, y.Error) })
-	return all, nil
 }
 
 // Apart returns the mean distance of a and b over some positions.

@@ -14,8 +14,12 @@ type Model struct {
 	Text string // the rule in words
 	// Limits says what the model makes of the limits.
 	Limits Limits
+	// Placement is where the model puts jobs; "" = as all others.
+	Placement string
 	// Apart says that jobs keep to the nodes of their virtual cluster (partition). It is false of models that pool them.
 	Apart bool
+
+	own *Ranking // what a model ranks by that no policy of the simulator does; nil = Name says it
 }
 
 // Limits says what a model of the incumbent makes of the users' time limits.
@@ -50,10 +54,12 @@ func Simple() []Model {
 }
 
 // Reserves reports whether a model makes a reservation for every waiting job, which takes long where many wait.
-func (m *Model) Reserves() bool { return policyname.Of(m.Name).Backfill == "conservative" }
+func (m *Model) Reserves() bool {
+	return m.own == nil && policyname.Of(m.Name).Backfill == "conservative"
+}
 
 // NeedsLimits reports whether a model looks at time limits.
-func (m *Model) NeedsLimits() bool { return NeedsRunTimes(m.Name) }
+func (m *Model) NeedsLimits() bool { return m.own != nil || NeedsRunTimes(m.Name) }
 
 // NeedsRunTimes reports whether a policy over the whole queue looks at run times, or what stands for them.
 func NeedsRunTimes(name string) bool {
@@ -63,6 +69,9 @@ func NeedsRunTimes(name string) bool {
 
 // ByLimits are the estimates of a rule that looks at time limits alone.
 var ByLimits = sim.Estimates{Mode: sim.EstimateTrace}
+
+// Replayed reports whether a model exists in replays alone, and so is the name of no policy.
+func (m *Model) Replayed() bool { return m.own != nil || m.Name == Timely }
 
 // Rule returns the scheduler of a rule. One that back-fills may begin in the middle of a run, too: until then it has
 // expected the running jobs to end when their limits, or forecasts, say so.
