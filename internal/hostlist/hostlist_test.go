@@ -60,7 +60,8 @@ func TestListsOfTasks(t *testing.T) {
 
 // FuzzExpand checks the bounds of any list, and that a list that is written from the nodes of another names the same.
 func FuzzExpand(f *testing.F) {
-	for _, list := range []string{"g[01-03,07]-ib,h1", "r[1-2]n[8-9]", "g[1-4,7],h01", "a,,b", "g[", "[1-9][1-9]", "g[08-11]"} {
+	for _, list := range []string{"g[01-03,07]-ib,h1", "r[1-2]n[8-9]", "g[1-4,7],h01", "a,,b", "g[", "[1-9][1-9]",
+		"g[08-11]"} {
 		f.Add(list)
 	}
 	f.Fuzz(func(t *testing.T, list string) {

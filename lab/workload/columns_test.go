@@ -79,7 +79,7 @@ func TestFaultsOfColumnsAndDelimiters(t *testing.T) {
 		want string
 	}{
 		"unknown": {TraceConfig{Columns: map[string]string{"submit": "Submitted"}},
-			`columns: got "submit=Submitted", want NAME=COLUMN with one of the format's names: submit_time, duration, num_gpu, job_id, user, vc, gpu_type, num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, status, start_time, end_time, name, group, workers; did you mean submit_time?`},
+			`columns: got "submit=Submitted", want NAME=COLUMN with one of the format's names: submit_time, duration, num_gpu, job_id, user, vc, gpu_type, num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, status, start_time, end_time, name, group, nodes, hosts, state, eligible_time, workers; did you mean submit_time?`},
 		"unknown, far": {TraceConfig{Columns: map[string]string{"x": "Submitted"}},
 			`columns: got "x=Submitted", want NAME=COLUMN with one of the format's names: submit_time,`},
 		"empty": {TraceConfig{Columns: map[string]string{"user": ""}},
@@ -150,8 +150,8 @@ func TestSacctToNativeGivesEqualJobs(t *testing.T) {
 		}
 		cfg.File = file(t, "jobs.csv", out.String())
 		again, info, err := LoadTrace(cfg)
-		for i := range jobs { // the format has no recorded starts
-			jobs[i].Started, jobs[i].Waited = false, 0
+		for i := range jobs { // what is written has no recorded starts and nodes
+			jobs[i].Started, jobs[i].Waited, jobs[i].Nodes, jobs[i].Hosts = false, 0, 0, ""
 		}
 		if err != nil || info.Format != FormatCSV || !reflect.DeepEqual(again, jobs) || len(jobs) == 0 {
 			t.Errorf("%v\n%+v\n%+v", err, jobs, again)

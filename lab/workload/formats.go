@@ -73,12 +73,12 @@ var formats = []Format{
 		Name: formatSacct, What: "the accounting of a Slurm cluster as sacct -P or sacct --json prints it",
 		KnownBy: "a header with JobID and other fields of sacct between vertical bars, or a document of sacct --json",
 		Columns: "JobID, Submit, ElapsedRaw or Elapsed (or Start and End), AllocTRES, ReqTRES or ReqGRES; optional NNodes, " +
-			"NCPUS, ReqMem, Timelimit, State, User, " +
-			"Partition, JobName, Account, Cluster; any order of rows; job steps are skipped; jobs that did not start or end " +
+			"NodeList, NCPUS, ReqMem, Timelimit, State, User, " +
+			"Partition, JobName, Account, Eligible, Cluster; any order of rows; job steps are skipped; jobs that did not start or end " +
 			"are left out and counted",
 		sniff: sacct.Sniff,
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
-			return sacct.NewReader(r, c.File, sacct.Options{Delimiter: c.delimiter()})
+			return sacct.NewReader(r, c.File, sacct.Options{Delimiter: c.delimiter(), Unended: c.Unended})
 		},
 	},
 	{
@@ -237,7 +237,7 @@ var formats = []Format{
 		Columns: "submit_time (seconds, a unix time or a date), duration (seconds, 1h30m or 1-12:00:00), num_gpu (below 1: " +
 			"a share of one GPU); optional job_id, user, vc, gpu_type " +
 			"(alternatives joined by |), num_cpu, mem_gb, estimate, model, iterations, deadline, priority, min_gpu, max_gpu, " +
-			"status, " +
+			"status, nodes (how many), hosts (their names), eligible_time, " +
 			"name (or job_name, script, executable, app …), group (or account, project, tag …); --columns maps other names; " +
 			"fields between commas, semicolons, tabs or vertical bars",
 		sniff: func(head []byte) bool {

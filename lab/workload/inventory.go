@@ -104,22 +104,26 @@ func inventorySpec(inv inventory.Inventory) cluster.Spec {
 func addNode(nodes []cluster.NodeSpec, n cluster.NodeSpec) []cluster.NodeSpec {
 	if len(nodes) > 0 {
 		last := &nodes[len(nodes)-1]
-		n.Count = last.Count
-		if n == *last {
+		if last.Same(n) && (last.Names == nil) == (n.Names == nil) {
 			last.Count++
+			last.Names = append(last.Names, n.Names...)
 			return nodes
 		}
-		n.Count = 1
 	}
 	return append(nodes, n)
 }
 
-// foldRacks replaces equal neighbours by one rack with a count.
+// sameNodes reports whether two entries of racks are equal and without names.
+func sameNodes(a, b cluster.NodeSpec) bool {
+	return a.Count == b.Count && a.Names == nil && b.Names == nil && a.Same(b)
+}
+
+// foldRacks replaces equal neighbours without names by one rack with a count.
 func foldRacks(racks []cluster.RackSpec) []cluster.RackSpec {
 	var folded []cluster.RackSpec
 	for _, r := range racks {
 		if len(folded) > 0 {
-			if last := &folded[len(folded)-1]; slices.Equal(last.Nodes, r.Nodes) && last.Uplink == r.Uplink {
+			if last := &folded[len(folded)-1]; slices.EqualFunc(last.Nodes, r.Nodes, sameNodes) && last.Uplink == r.Uplink {
 				last.Count++
 				continue
 			}

@@ -34,6 +34,9 @@ type TraceConfig struct {
 	// Limit stands for the time limit, which is the estimate, of jobs that have none; 0 = they have none, which estimates:
 	// trace refuses.
 	Limit time.Duration `yaml:"limit,omitempty"`
+	// Unended reads also jobs that were running or waiting when the file was written (traces.Job.Open), from formats that
+	// have them: sacct and csv. It is the caller's and no setting.
+	Unended bool `yaml:"-"`
 	// put jobs in order of submit; without it an unsorted file of a sorted format is refused
 	Sort bool `yaml:"sort"`
 	Skip int  `yaml:"skip"` // leave out this many first jobs; jobs that the reader drops do not count
@@ -88,7 +91,7 @@ var delimiters = map[string]byte{"": 0, ",": ',', "comma": ',', ";": ';', "semic
 func (c *TraceConfig) delimiter() byte { return delimiters[c.Delimiter] }
 
 func (c *TraceConfig) csvOptions() csv.Options {
-	return csv.Options{Unsorted: c.Sort, Delimiter: c.delimiter(), Columns: c.Columns}
+	return csv.Options{Unsorted: c.Sort, Delimiter: c.delimiter(), Columns: c.Columns, Unended: c.Unended}
 }
 
 // checkColumns adds the faults of Columns; the file's columns are checked when it is read.
@@ -130,6 +133,9 @@ type Info struct {
 	// Columns and Delimiter are the configuration's, which together with the file decide the jobs.
 	Columns   map[string]string `json:"columns,omitempty"`
 	Delimiter string            `json:"delimiter,omitempty"`
+	// Until is the latest time that the file mentions, on the clock of the jobs' Submit; 0 = the format does not say. Of
+	// accountings it is shortly before they were written, if jobs ran or came then.
+	Until time.Duration `json:"-"`
 	// Notes are sentences about what the file has that its user should look at, although it can be read.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -386,6 +392,9 @@ func (t *Trace) Info() Info {
 	if d, ok := t.source.(interface{ Moved() int }); ok {
 		t.info.Moved = d.Moved()
 	}
+	if d, ok := t.source.(interface{ Until() time.Duration }); ok {
+		t.info.Until = d.Until()
+	}
 	i := t.info
 	for _, k := range skips.All() {
 		i.Skipped = append(i.Skipped, Skip{k.Reason, k.Count})
@@ -469,11 +478,21 @@ func (t *Trace) load(cfg TraceConfig) ([]traces.Job, Info, error) {
 		}
 	}
 	info := t.Info()
+	untilNow(jobs, info.Until)
 	if len(jobs) == 0 {
 		return nil, info, fault.Mistakef("trace %s: there are no jobs to read%s%s", info.File, AfterSkip(cfg.Skip),
 			leftOut(info.Skipped))
 	}
 	return jobs, info, nil
+}
+
+// untilNow sets how long jobs had run that were still running and whose rows do not say it: until the file was written.
+func untilNow(jobs []traces.Job, now time.Duration) {
+	for i := range jobs {
+		if j := &jobs[i]; j.Open == traces.StillRunning && j.Work == 0 && j.Started {
+			j.Work = max(0, now-j.Submit-j.Waited)
+		}
+	}
 }
 
 // AfterSkip returns words for messages on an empty workload: " after the first N" if jobs were skipped, otherwise "".

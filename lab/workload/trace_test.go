@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -122,7 +123,9 @@ func TestOpenTraceReadsWhatItSays(t *testing.T) {
 			}
 			sum := sha256.Sum256([]byte(c.content))
 			c.want.File, c.want.SHA256 = cfg.File, hex.EncodeToString(sum[:])
-			if got := tr.Info(); !reflect.DeepEqual(got, c.want) {
+			got := tr.Info()
+			got.Until = 0 // TestTheLatestTimeOfAFile
+			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 			if tr.Close() != nil || tr.Close() != nil {
@@ -278,5 +281,27 @@ func TestReadingIsToldAndStops(t *testing.T) {
 	jobs, _, err := LoadTraceContext(ctx, cfg)
 	if !errors.Is(err, context.Canceled) || jobs != nil || !slices.Equal(told, []int{readings, 2 * readings}) {
 		t.Errorf("%d jobs, %v, told %v", len(jobs), err, told)
+	}
+}
+
+// What the file mentions last is when it was written, and a job that was still running ran until then.
+func TestTheLatestTimeOfAFile(t *testing.T) {
+	cfg := DefaultTraceConfig()
+	cfg.File = file(t, "jobs.csv", "submit_time,start_time,end_time,num_gpu\n1700000000,1700000010,1700000100,1\n"+
+		"1700000050,1700000060,,1\n1700000070,,,2\n")
+	for unended, want := range map[bool]string{false: "[1m30s ended]",
+		true: "[1m30s ended 40s still running 0s still waiting]"} {
+		cfg.Unended = unended
+		jobs, info, err := LoadTrace(cfg)
+		if err != nil || info.Until != 100*time.Second {
+			t.Fatalf("%v, %+v", err, info)
+		}
+		var got []string
+		for _, j := range jobs {
+			got = append(got, j.Work.String(), j.Open.String())
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("unended %v: %v, want %s", unended, got, want)
+		}
 	}
 }

@@ -35,7 +35,8 @@ type HistoryCount struct {
 
 // historyFields are the columns that are asked for. Names may have anything in them, so they come last.
 var historyFields = []string{"JobID", "User", "Account", "Partition", "Cluster", "Submit", "Start", "End", "ElapsedRaw",
-	"TimelimitRaw", "State", "NNodes", "NCPUS", "ReqMem", "AllocTRES", "ReqTRES", "JobName"}
+	"TimelimitRaw", "State", "NNodes", "NCPUS", "ReqMem", "AllocTRES", "ReqTRES",
+	"NodeList", "Eligible", "JobName"}
 
 // The places of some of them.
 const (

@@ -61,6 +61,9 @@ type NodeSpec struct {
 	MemGB    float64 `yaml:"mem_gb,omitempty"`     // main memory, GiB; 0 = unlimited
 	Link     Link    `yaml:"link,omitempty"`       // between the node's GPUs
 	NIC      Link    `yaml:"nic,omitempty"`        // to the rack
+	// Names are those of the nodes, Count of them and in order, as the cluster's own programs call them; nil = not given.
+	// A rack with names has Count 1.
+	Names []string `yaml:"names,omitempty" json:",omitempty"`
 }
 
 // Link is a connection; a zero field means not stated.

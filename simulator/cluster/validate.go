@@ -51,6 +51,7 @@ func (s *Spec) Validate() error {
 		l.Add(total > 0 && total <= maxGPUs, "racks", inAll(total, maxGPUs, "GPUs"), fmt.Sprintf("1 to %d GPUs", maxGPUs))
 		l.Add(nodes <= maxNodes, "racks", inAll(nodes, maxNodes, "nodes"), fmt.Sprintf("at most %d nodes", maxNodes))
 	}
+	s.checkNames(&l)
 	types := s.types()
 	l.Add(len(types) <= 64, "racks", fmt.Sprintf("%d GPU types", len(types)), "at most 64")
 	for _, t := range slices.Sorted(maps.Keys(s.Speeds)) {

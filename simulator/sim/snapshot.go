@@ -127,7 +127,9 @@ func (s *Simulator) fingerprint() uint64 {
 	}
 	// Runs without a predictor have the fingerprint that they had before there were predictors.
 	settings := strings.Replace(fmt.Sprintf("%+v", cfg), " Predictor:<nil>", "", 1)
-	return rng.Hash(fmt.Sprintf("%s %v %s %+v", settings, s.cfg.Interference != nil, name, s.cluster.Spec()))
+	// So have clusters whose nodes have no names.
+	spec := strings.ReplaceAll(fmt.Sprintf("%+v", s.cluster.Spec()), " Names:[]", "")
+	return rng.Hash(fmt.Sprintf("%s %v %s %s", settings, s.cfg.Interference != nil, name, spec))
 }
 
 // RestoreSnapshot continues from src, a snapshot of a simulator with the same configuration and cluster. jobs is the

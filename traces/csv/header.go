@@ -78,7 +78,10 @@ var plainNames = plains(names[:colName])
 var aliases = map[int][]string{
 	colName: {"jobname", "scriptname", "script", "executable", "appname", "app", "applicationname", "application",
 		"command"},
-	colGroup: {"groupname", "usergroup", "account", "project", "grouptag", "tag"},
+	colGroup:    {"groupname", "usergroup", "account", "project", "grouptag", "tag"},
+	colNodes:    {"nnodes", "numnodes", "allocnodes"},
+	colHosts:    {"nodelist", "hostlist"},
+	colEligible: {"eligible"},
 }
 
 // header is the names of a file's columns.
@@ -141,7 +144,9 @@ func (h *header) place(given map[string]string) (at [columns]int, says string) {
 			}
 			col, others = h.find(alias, taken)
 		}
-		if others != nil {
+		if others != nil && i >= colNodes {
+			continue
+		} else if others != nil {
 			return at, fmt.Sprintf("%s can be %s: say which with --columns %s=NAME (trace.columns)", name,
 				quoted(others, " or "), name)
 		}

@@ -55,7 +55,7 @@ func (n *notes) begin(d *Reader, given bool) {
 		return
 	}
 	for i, name := range d.rows.Columns() {
-		if slices.Contains(workerNames, plain(name)) && !slices.Contains(d.at[:], i) {
+		if slices.Contains(workerNames, plain(name)) && !slices.Contains(d.at[:colNodes], i) {
 			n.workers = append(n.workers, worker{at: i, name: name})
 		}
 	}

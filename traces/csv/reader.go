@@ -39,6 +39,10 @@ const (
 	colEnd
 	colName // Write writes it and the next if jobs have them
 	colGroup
+	colNodes // these are read softly: a cell that is none is passed over, as files had such columns before they were read
+	colHosts
+	colState
+	colEligible
 	colWorkers // read only where Options.Columns names it
 	columns
 )
@@ -46,7 +50,7 @@ const (
 var names = [columns]string{"submit_time", "duration", "num_gpu", "job_id", "user", "vc", "gpu_type", "num_cpu",
 	"mem_gb",
 	"estimate", "model", "iterations", "deadline", "priority", "min_gpu", "max_gpu", "status", "start_time", "end_time",
-	"name", "group", "workers"}
+	"name", "group", "nodes", "hosts", "state", "eligible_time", "workers"}
 
 // Columns returns the names of the columns that the format knows.
 func Columns() []string { return slices.Clone(names[:]) }
@@ -65,6 +69,11 @@ type Options struct {
 	// WholeJobs says that num_gpu is that of the whole job, whatever columns of workers or nodes the file has, so that
 	// none is noted.
 	WholeJobs bool
+	// Unended gives also jobs that were running or waiting when the file was written (traces.Job.Open): those whose
+	// status, or state, says so, or that lack start_time or end_time where these give run times. Work of a running job
+	// without duration is 0 until the file is read to its end; then it is Until less its start, which LoadTrace of package
+	// lab/workload sets.
+	Unended bool
 }
 
 // The reasons for which rows are left out.
@@ -82,13 +91,16 @@ type Reader struct {
 	at      [columns]int // index of the column of each name; -1 = absent
 	types   map[string][]string
 	text    traces.Names
+	lists   traces.Names // of nodes
 	jobs    traces.Names // of jobs, apart from text because there can be a great many
 	n       int
 	ids     traces.IDs
-	called  bool  // a row has no id and is called by its position
-	clock   clock // what the file's times are
-	based   bool  // times are counted from first
-	begun   bool  // a job has been given
+	called  bool          // a row has no id and is called by its position
+	clock   clock         // what the file's times are
+	open    traces.Open   // of the row read last
+	latest  time.Duration // as in the file
+	based   bool          // times are counted from first
+	begun   bool          // a job has been given
 	first   time.Duration
 	last    time.Duration // as in the file
 	skips   traces.Skips
@@ -161,7 +173,8 @@ func (d *Reader) read(j *traces.Job) (keep bool) {
 		d.fail(colSubmit, d.written(d.last)+
 			" or later, as in the row before (rows must be in order of submit_time; --sort puts them in order)")
 	}
-	d.last = j.Submit
+	d.last, d.open = j.Submit, traces.Ended
+	d.latest = max(d.latest, j.Submit)
 	why := ""
 	if j.Work, why = d.work(); why != "" && d.err == nil {
 		d.skips.Add(why)
@@ -175,6 +188,8 @@ func (d *Reader) read(j *traces.Job) (keep bool) {
 		d.begun, d.first = true, j.Submit
 		d.based = !d.o.Unsorted && (d.clock >= dated || isUnix(j.Submit))
 	}
+	j.Open = d.open
+	d.where(j)
 	d.started(j)
 	if d.based {
 		j.Submit -= d.first

@@ -111,20 +111,36 @@ func (d *Reader) length(col int, more string) time.Duration {
 // work returns the run time of the row. why is the reason for which the row is left out, "" if it is a job.
 func (d *Reader) work() (work time.Duration, why string) {
 	if !d.between {
-		if traces.NotGiven(d.rows.Text(d.at[colDuration])) && unfinished(d.cell(colStatus)) {
+		open := d.unended()
+		switch given := !traces.NotGiven(d.rows.Text(d.at[colDuration])); {
+		case open == traces.StillWaiting || open == traces.StillRunning && !given:
+			d.open = open
+			return 0, ""
+		case !given && unfinished(d.cell(colStatus)):
 			return 0, NoDuration
 		}
+		d.open = open
 		return d.notes.compare(d, d.length(colDuration, "")), ""
 	}
 	if traces.NotGiven(d.rows.Text(d.at[colStart])) {
+		if d.o.Unended && !d.over() {
+			d.open = traces.StillWaiting
+			return 0, ""
+		}
 		return 0, NeverStarted
 	}
 	const want = "a time as in submit_time, or nothing where there is none"
 	start := d.time(colStart, want)
+	d.latest = max(d.latest, start)
 	if traces.NotGiven(d.rows.Text(d.at[colEnd])) {
+		if d.o.Unended && !d.over() {
+			d.open = traces.StillRunning
+			return 0, ""
+		}
 		return 0, NotEnded
 	}
 	end := d.time(colEnd, want)
+	d.latest = max(d.latest, end)
 	work, ok := traces.Between(start, end, d.clock == dated)
 	if !ok {
 		d.fail(colEnd, d.written(start)+" or later, as in "+d.rows.Columns()[d.at[colStart]])
@@ -177,6 +193,7 @@ func (d *Reader) Rebase(jobs []traces.Job) {
 		return
 	}
 	first := jobs[0].Submit
+	d.based, d.first = true, first
 	for i := range jobs {
 		j := &jobs[i]
 		j.Submit -= first

@@ -8,7 +8,9 @@
 //	Start, End            as Submit; Work is their difference if neither of those is there
 //	AllocTRES, ReqTRES    billing=8,cpu=8,gres/gpu=2,gres/gpu:a100=2,mem=64G,node=1                 GPUs, CPUMilli, MemBytes, GPUTypes
 //	ReqGRES               gpu:v100:4 or gres:gpu:4, on each node                                    GPUs, GPUTypes
-//	NNodes, AllocNodes    nodes, by which ReqGRES counts
+//	NNodes, AllocNodes    nodes, by which ReqGRES counts                                            Nodes
+//	NodeList              g[1-4,7],h01                                                              Hosts
+//	Eligible              as Submit; waits count from Submit all the same                           Eligible
 //	NCPUS, AllocCPUS      cores                                                                     CPUMilli
 //	ReqMem                64G, 4000Mc for each core, 64Gn for each node                             MemBytes
 //	TimelimitRaw          minutes                                                                   Estimate
@@ -36,7 +38,8 @@
 //   - GPUs are those allocated, else those requested; gres/gpu counts all GPUs, gres/gpu:TYPE those of a type among
 //     them. GPUTypes are the types requested: a type that was merely allocated restricts nothing.
 //   - Elapsed goes before End less Start, since it leaves out the time for which a job was suspended.
-//   - Jobs that did not start, have not ended or have no run time are left out and counted.
+//   - Jobs that did not start, have not ended or have no run time are left out and counted. Options.Unended gives those
+//     that were running or waiting when sacct was asked; a row of tasks of an array that wait is then a job for each.
 //
 // The VC of a job is its partition, which is a set of nodes with a queue as VCs are. Its account is the group of users
 // that pays for it. QOS says who may use how much; jobs have no field for it.

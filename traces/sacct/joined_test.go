@@ -298,8 +298,8 @@ func TestSeveralDocuments(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"cut": {a + "\n" + b[:len(b)/2],
 			"t.txt:5: this is no document of sacct --json (the file's document 2): unexpected EOF"},
-		"behind it": {a + "\nrubbish\n", `got "1 fields", want 15`},
-		"a brace":   {a + "}", `got "1 fields", want 15`},
+		"behind it": {a + "\nrubbish\n", `got "1 fields", want 17`},
+		"a brace":   {a + "}", `got "1 fields", want 17`},
 		"squeue": {`{"jobs": [{"job_id": 5, "job_state": ["PENDING"]}]}`,
 			"this is what squeue --json or scontrol --json prints"},
 		"failed": {"sacct: error: slurmdbd: connection refused\n" + a,

@@ -27,7 +27,8 @@ func sniffJSON(head []byte) bool {
 }
 
 // jsonColumns are the columns of AsText.
-const jsonColumns = "JobID|User|Account|Partition|Cluster|Submit|Start|End|ElapsedRaw|TimelimitRaw|State|NNodes|AllocTRES|ReqTRES|JobName\n"
+const jsonColumns = "JobID|User|Account|Partition|Cluster|Submit|Start|End|ElapsedRaw|TimelimitRaw|State|NNodes|" +
+	"AllocTRES|ReqTRES|NodeList|Eligible|JobName\n"
 
 // deepest is how many lists may be around a document.
 const deepest = 4
@@ -204,6 +205,18 @@ func (w *jsonWords) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// jsonHosts is a list of nodes. It is "" for anything but a text, as nothing depends on it.
+type jsonHosts string
+
+// UnmarshalJSON implements json.Unmarshaler. It never fails.
+func (h *jsonHosts) UnmarshalJSON(b []byte) error {
+	*h = ""
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, (*string)(h))
+	}
+	return nil
+}
+
 type jsonTRES []jsonResource
 
 type jsonResource struct {
@@ -237,17 +250,19 @@ type jsonJob struct {
 		User    string `json:"user"`
 		Account string `json:"account"`
 	} `json:"association"`
-	Account   string `json:"account"`
-	Partition string `json:"partition"`
-	Cluster   string `json:"cluster"`
-	Name      string `json:"name"`
-	Nodes     Number `json:"allocation_nodes"`
+	Account   string    `json:"account"`
+	Partition string    `json:"partition"`
+	Cluster   string    `json:"cluster"`
+	Name      string    `json:"name"`
+	Nodes     Number    `json:"allocation_nodes"`
+	Hosts     jsonHosts `json:"nodes"`
 	State     struct {
 		Current jsonWords `json:"current"`
 	} `json:"state"`
 	Waits json.RawMessage `json:"job_state"` // of squeue and scontrol alone
 	Time  *struct {
 		Submission Number `json:"submission"`
+		Eligible   Number `json:"eligible"`
 		Start      Number `json:"start"`
 		End        Number `json:"end"`
 		Elapsed    Number `json:"elapsed"`
@@ -325,7 +340,8 @@ func (j *jsonJob) row(w *bytes.Buffer) {
 	}
 	for _, s := range []string{j.id(), user, account, j.Partition, j.Cluster, instant(j.Time.Submission),
 		instant(j.Time.Start), instant(j.Time.End), elapsed,
-		limit, state, strconv.FormatInt(max(0, j.Nodes.V), 10), j.TRES.Allocated.text(), j.TRES.Requested.text()} {
+		limit, state, strconv.FormatInt(max(0, j.Nodes.V), 10), j.TRES.Allocated.text(), j.TRES.Requested.text(),
+		string(j.Hosts), instant(j.Time.Eligible)} {
 		w.WriteString(clean(s))
 		w.WriteByte('|')
 	}

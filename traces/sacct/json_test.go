@@ -44,6 +44,10 @@ func TestDocumentsGiveTheJobsOfText(t *testing.T) {
 		}
 		byID(jobs)
 		for i := range jobs {
+			if jobs[i].Hosts == "" || jobs[i].Nodes != want[i].Nodes {
+				t.Errorf("%s: job %s ran on %d nodes, %q", name, jobs[i].ID, jobs[i].Nodes, jobs[i].Hosts)
+			}
+			jobs[i].Hosts, jobs[i].Eligible = "", 0 // the text was recorded without
 			if !reflect.DeepEqual(jobs[i], want[i]) {
 				t.Errorf("%s:\n%+v\nwant\n%+v", name, jobs[i], want[i])
 			}

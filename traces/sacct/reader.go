@@ -34,6 +34,8 @@ const (
 	colUser
 	colPartition
 	colCluster
+	colHosts
+	colEligible
 	colName
 	colAccount
 	columns
@@ -41,8 +43,8 @@ const (
 
 var names = [columns]string{"JobID", "Submit", "Start", "End", "Elapsed", "ElapsedRaw", "AllocTRES", "ReqTRES",
 	"ReqGRES", "NNodes", "AllocNodes",
-	"NCPUS", "AllocCPUS", "ReqMem", "Timelimit", "TimelimitRaw", "State", "User", "Partition", "Cluster", "JobName",
-	"Account"}
+	"NCPUS", "AllocCPUS", "ReqMem", "Timelimit", "TimelimitRaw", "State", "User", "Partition", "Cluster", "NodeList",
+	"Eligible", "JobName", "Account"}
 
 // The reasons for which jobs are left out.
 const (
@@ -51,11 +53,16 @@ const (
 	NoRunTime    = "no run time: Elapsed is 0"
 	// Duplicate counts rows, not jobs: what several dumps have of the same run.
 	Duplicate = "duplicate rows of the same run, from dumps that overlap"
+	// Shortened counts rows of Options.Unended.
+	Shortened = "waiting tasks of an array whose list sacct cut off: SLURM_BITSTR_LEN=0 prints it whole"
 )
 
 // Options changes how a file is read. The zero value is right for sacct -P.
 type Options struct {
 	Delimiter byte // between fields, as sacct's --delimiter; 0 = what the header shows
+	// Unended gives also jobs that were running or waiting when sacct was asked (traces.Job.Open). A row of tasks of an
+	// array that wait, 123_[5-9%2], is then a job for each of them.
+	Unended bool
 }
 
 // Reader is a traces.Stream over the jobs, in order of submit. sacct prints them in order of id, and the records of a
@@ -63,6 +70,7 @@ type Options struct {
 type Reader struct {
 	traces.Sorted
 	name, group bool
+	until       time.Duration
 }
 
 // record is one line: a run of a job, or of one component of it.
@@ -71,6 +79,8 @@ type record struct {
 	component  string     // of a heterogeneous job, "" for others
 	ends       ending
 	after      after
+	open       bool          // its state is none of those in which jobs have ended for good
+	lasting    bool          // it had not ended, and its row does not say how long it had lasted
 	start, end time.Duration // since 1970, -1 = not given
 }
 
@@ -87,7 +97,7 @@ const (
 // a document are its jobs, behind a header that it does not have.
 func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 	var (
-		p     = &parser{places: map[string]int{}}
+		p     = &parser{places: map[string]int{}, unended: o.Unended}
 		all   = newParts(AsText(r, file), o)
 		d     = &Reader{}
 		lines int
@@ -105,14 +115,19 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 		d.name, d.group = d.name || p.at[colName] >= 0, d.group || p.at[colAccount] >= 0
 		lines = before + p.Line()
 	}
+	d.Left.AddN(Shortened, p.shortened)
 	jobs := make([]traces.Job, 0, len(p.all))
 	for _, records := range p.all {
 		kept, again := distinct(records)
 		d.Left.AddN(Duplicate, again)
 		same := 0 // jobs with this id
 		for _, records := range apart(kept) {
+			p.untilNow(records)
 			j, why := whole(records)
-			if why != "" {
+			if !o.Unended {
+				j.Open = traces.Ended
+			}
+			if why != "" && j.Open == traces.Ended {
 				d.Left.Add(why)
 				continue
 			}
@@ -127,6 +142,9 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 		}
 	}
 	d.Sort(jobs)
+	if len(jobs) > 0 {
+		d.until = max(0, p.now-jobs[0].Submit)
+	}
 	for i := len(jobs) - 1; i >= 0; i-- {
 		jobs[i].Submit -= jobs[0].Submit
 	}
@@ -181,19 +199,43 @@ func (p *parser) part(h *part, file string, o *Options) error {
 		if p.record(&rec, id); p.err != nil {
 			return p.err
 		}
-		k, again := p.places[id]
-		if !again {
-			k = len(p.all)
-			p.places[id], p.all = k, append(p.all, nil)
-		} else if user := p.all[k][0].job.User; user != rec.job.User {
-			return p.fault(colUser,
-				fmt.Sprintf(
-					"%q, as in an earlier row of job %s (if Slurm's ids were reset in between, ask for one period at a time with "+
-						"sacct -S and -E)", user, id))
+		if tasks, is := p.tasks(id); is && p.err == nil {
+			for _, id := range tasks {
+				rec.job.ID = id
+				if err := p.add(id, &rec); err != nil {
+					return err
+				}
+			}
+			continue
 		}
-		p.all[k] = append(p.all[k], rec)
+		if p.err != nil {
+			return p.err
+		}
+		if err := p.add(id, &rec); err != nil {
+			return err
+		}
 	}
 }
+
+// add keeps a record with the others of its job.
+func (p *parser) add(id string, rec *record) error {
+	k, again := p.places[id]
+	if !again {
+		k = len(p.all)
+		p.places[id], p.all = k, append(p.all, nil)
+	} else if user := p.all[k][0].job.User; user != rec.job.User {
+		return p.fault(colUser,
+			fmt.Sprintf(
+				"%q, as in an earlier row of job %s (if Slurm's ids were reset in between, ask for one period at a time with "+
+					"sacct -S and -E)", user, id))
+	}
+	p.all[k] = append(p.all[k], *rec)
+	return nil
+}
+
+// Until returns the latest time that the file mentions, on the clock of the jobs' Submit: shortly before sacct was
+// asked, if jobs ran or came then. 0 if there are no jobs.
+func (d *Reader) Until() time.Duration { return d.until }
 
 // Named reports whether the file has a column of jobs' names, and one of accounts.
 func (d *Reader) Named() (name, group bool) { return d.name, d.group }
@@ -206,9 +248,15 @@ type parser struct {
 	text    traces.Names
 	jobs    traces.Names // of jobs, apart from text because there can be a great many
 	tres    [2]tres
-	all     [][]record // by job, in order of the first records
-	places  map[string]int
-	err     error // the first fault in a cell
+	hosts   traces.Names  // lists of nodes
+	unended bool          // see Options
+	now     time.Duration // the latest time that the file mentions, since 1970
+	waits   int           // tasks of arrays that wait, so far
+	// rows of waiting tasks whose list was cut off
+	shortened int
+	all       [][]record // by job, in order of the first records
+	places    map[string]int
+	err       error // the first fault in a cell
 }
 
 // lacks returns the fault in words of a header without what is required, "" if it has it.
@@ -269,7 +317,8 @@ func (p *parser) fail(col int, want string) {
 // id returns the job of the row, "" for a step, and the component of a heterogeneous job.
 func (p *parser) id() (id, component string, ok bool) {
 	b := p.cell(colID)
-	if b, _, step := bytes.Cut(b, []byte{'.'}); step {
+	dots := bytes.Contains(b, []byte("_[")) // 123_[1,3,...]: a list that was cut off
+	if b, _, step := bytes.Cut(b, []byte{'.'}); step && !dots {
 		return "", "", len(b) > 0
 	}
 	b, part, hetero := bytes.Cut(b, []byte{'+'})

@@ -430,6 +430,13 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte("JobID|Submit|ElapsedRaw|AllocTRES\n1+0|2024-03-01|9223372036|gres/gpu=1073741824\n1+0|2024-03-02|9223372036|gres/gpu=1073741824\n1+1|2024-03-02|1|gres/gpu=1073741824\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		Sniff(b)
+		if d, err := NewReader(strings.NewReader(string(b)), "f", Options{Unended: true}); err == nil {
+			for _, j := range d.Jobs() {
+				if j.Submit < 0 || j.Work < 0 || j.Open == traces.Ended && j.Work == 0 || j.Nodes < 0 || j.Eligible < 0 {
+					t.Fatalf("%+v", j)
+				}
+			}
+		}
 		d, err := NewReader(strings.NewReader(string(b)), "f", Options{})
 		if err != nil {
 			if err.Error() == "" {

@@ -35,7 +35,9 @@ func (p *parser) record(r *record, id string) {
 	}
 	j.Submit = p.time(colSubmit)
 	r.start, r.end = p.when(colStart), p.when(colEnd)
-	if j.Status, r.ends, r.after = state(p.cell(colState)); r.ends == ended {
+	j.Status, r.ends, r.after = state(p.cell(colState))
+	r.open = r.after == unclear || r.after == requeued
+	if r.ends == ended {
 		switch { // where the state does not say it, the times do
 		case strings.Contains(id, "[") || p.at[colStart] >= 0 && p.first(colStart) < 0:
 			r.ends = waiting
@@ -43,12 +45,41 @@ func (p *parser) record(r *record, id string) {
 			r.ends = running
 		}
 	}
-	if r.ends != ended {
-		return // its run time is not one, and its resources may not be allocated
+	p.now = max(p.now, j.Submit, r.start, r.end)
+	if at := p.when(colEligible); at > j.Submit {
+		j.Eligible = at - j.Submit
 	}
-	j.Work = p.work()
+	switch {
+	case r.ends == ended:
+		j.Work = p.work()
+	case !p.unended:
+		return // its run time is not one, and its resources may not be allocated
+	case r.ends == running:
+		r.elapsed(p)
+	}
 	p.resources(j)
 	j.Estimate = p.limit()
+}
+
+// elapsed sets how long a run has lasted that had not ended, if the row says that.
+func (r *record) elapsed(p *parser) {
+	if p.first(colElapsedRaw, colElapsed) < 0 {
+		r.lasting = r.start >= 0
+		return
+	}
+	if r.job.Work = p.work(); r.start >= 0 && r.job.Work <= traces.MaxTime {
+		p.now = max(p.now, r.start+r.job.Work)
+	}
+}
+
+// untilNow sets how long runs have lasted that had not ended and whose rows do not say it: until the latest time that
+// the file mentions, which is shortly before sacct was asked.
+func (p *parser) untilNow(records []record) {
+	for i := range records {
+		if r := &records[i]; r.lasting {
+			r.job.Work = max(0, p.now-r.start)
+		}
+	}
 }
 
 // state reads how a job ended, or that it has not. REQUEUED says that another run follows; RESIZING, that one of
@@ -285,6 +316,10 @@ func (p *parser) resources(j *traces.Job) {
 		}
 	}
 	nodes := p.count(max(alloc.node, req.node), "a number of nodes", colNodes, colAllocNodes)
+	j.Nodes = int(cmp.Or(nodes, alloc.node, req.node)) // 0 where a job never got nodes
+	if b := p.cell(colHosts); !traces.NotGiven(b) && !strings.EqualFold(string(b), "None assigned") {
+		j.Hosts = p.hosts.Get(b)
+	}
 	if len(req.types) > 0 {
 		j.GPUTypes = slices.Clone(req.types)
 	}

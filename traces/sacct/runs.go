@@ -116,8 +116,9 @@ func (r *record) over() time.Duration {
 	return began + r.job.Work
 }
 
-// whole returns the job of all its records, in order, and why it is left out, "" if it is not. The job's GPUs or Work
-// are out of range if the records add up to too much.
+// whole returns the job of all its records, in order, and why it is left out, "" if it is not. One that had not ended
+// may be taken all the same: its Open says so. The job's GPUs or Work are out of range if the records add up to too
+// much.
 func whole(records []record) (j traces.Job, why string) {
 	var (
 		work time.Duration
@@ -137,7 +138,8 @@ func whole(records []record) (j traces.Job, why string) {
 	}
 	work = add(work, tops)
 	j = last.job
-	j.Submit, j.Work = records[0].job.Submit, work
+	j.Submit, j.Eligible, j.Work = records[0].job.Submit, records[0].job.Eligible, work
+	j.Open = last.opened()
 	if i := slices.IndexFunc(records, func(r record) bool { return r.start >= 0 }); i >= 0 {
 		j.Start(records[i].start)
 	}
@@ -152,6 +154,19 @@ func whole(records []record) (j traces.Job, why string) {
 	return j, ""
 }
 
+// opened returns where a job is whose last run is r.
+func (r *record) opened() traces.Open {
+	switch {
+	case !r.open:
+		return traces.Ended
+	case r.ends == running && r.after != requeued:
+		return traces.StillRunning
+	case r.ends == ended && r.after != requeued:
+		return traces.Ended
+	}
+	return traces.StillWaiting // also behind a run after which it was sent back to the queue
+}
+
 // add returns the sum of two times of 0 or more, -1 if it is out of range or one of them is.
 func add(a, b time.Duration) time.Duration {
 	if a < 0 || b < 0 || a > math.MaxInt64-b {
@@ -160,11 +175,34 @@ func add(a, b time.Duration) time.Duration {
 	return a + b
 }
 
+// nodes adds the nodes of another component of the same run. Their number says how GPUs are spread over nodes, so nodes
+// without GPUs do not count next to others, and it is 0 if components have different numbers of GPUs on each.
+func (r *record) nodes(o *record) {
+	a, b := &r.job, &o.job
+	switch {
+	case b.Hosts != "" && a.Hosts != "":
+		a.Hosts += "," + b.Hosts
+	case b.Hosts != "":
+		a.Hosts = b.Hosts
+	}
+	switch {
+	case a.GPUs > 0 && b.GPUs == 0:
+	case a.GPUs == 0 && b.GPUs > 0:
+		a.Nodes = b.Nodes
+	case a.Nodes == 0 || b.Nodes == 0 || a.GPUs*b.Nodes != b.GPUs*a.Nodes:
+		a.Nodes = 0
+	default:
+		a.Nodes += b.Nodes
+	}
+}
+
 // join adds another component of the same run.
 func (r *record) join(o *record) {
+	r.nodes(o)
 	r.job.GPUs += o.job.GPUs
 	r.job.CPUMilli += o.job.CPUMilli
 	r.job.MemBytes += o.job.MemBytes
+	r.open = r.open || o.open
 	r.job.Estimate = max(r.job.Estimate, o.job.Estimate)
 	r.ends = max(r.ends, o.ends)
 	for _, t := range o.job.GPUTypes {

@@ -11,6 +11,7 @@ import (
 func unstarted(jobs []traces.Job) []traces.Job {
 	for i := range jobs {
 		jobs[i].Started, jobs[i].Waited = false, 0
+		jobs[i].Nodes, jobs[i].Hosts, jobs[i].Eligible = 0, "", 0
 	}
 	return jobs
 }

@@ -128,8 +128,9 @@ func tree(racks []cluster.RackSpec) []string {
 	for _, r := range racks {
 		n := r.Count.N()
 		r.Count, r.Nodes = 1, sameNodes(r.Nodes)
-		i := slices.IndexFunc(same,
-			func(s sameRacks) bool { return slices.Equal(s.spec.Nodes, r.Nodes) && s.spec.Uplink == r.Uplink })
+		i := slices.IndexFunc(same, func(s sameRacks) bool {
+			return slices.EqualFunc(s.spec.Nodes, r.Nodes, equalNodes) && s.spec.Uplink == r.Uplink
+		})
 		if i < 0 {
 			i = len(same)
 			same = append(same, sameRacks{spec: r})
@@ -172,15 +173,15 @@ func tree(racks []cluster.RackSpec) []string {
 	return lines
 }
 
+// equalNodes reports whether nodes differ in nothing but their names.
+func equalNodes(a, b cluster.NodeSpec) bool { return a.Count == b.Count && a.Same(b) }
+
 // sameNodes groups equal nodes, in the order of the first of each kind.
 func sameNodes(nodes []cluster.NodeSpec) []cluster.NodeSpec {
 	var same []cluster.NodeSpec
 	for _, n := range nodes {
 		count := cluster.Count(n.Count.N())
-		i := slices.IndexFunc(same, func(s cluster.NodeSpec) bool {
-			s.Count = n.Count
-			return s == n
-		})
+		i := slices.IndexFunc(same, n.Same)
 		if i < 0 {
 			n.Count = count
 			same = append(same, n)
