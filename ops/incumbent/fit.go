@@ -187,6 +187,12 @@ func (c *counter) add(what string) {
 	}
 }
 
+func (c *counter) more(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all += n
+}
+
 // Fit plays all models of the incumbent and returns them, the one that comes closest to the recorded starts of the first
 // half first; equal ones in order of Models. Those that were not played come last and say why. The result is the same
 // for any number of workers.
@@ -204,6 +210,9 @@ func Fit(ctx context.Context, p *Past, placement string, workers int, tell Progr
 		f.count.all += placed * (len(placements) - 1)
 	}
 	all, err := f.play(models)
+	if err == nil {
+		all, err = f.refine(all)
+	}
 	if err != nil || p.Spec.Pool > 0 {
 		return all, err
 	}
@@ -268,6 +277,40 @@ func (f *fitting) play(models []Model) ([]Fitted, error) {
 	})
 	sortFitted(all)
 	return all, err
+}
+
+// The search for the weights of fair share begins at the closest of its models, where that is among the first three,
+// and ends where no neighbour is closer.
+const (
+	refined     = 3
+	mostRefined = 20_000 // jobs
+)
+
+// refine plays neighbours of the closest model with fair share.
+func (f *fitting) refine(all []Fitted) ([]Fitted, error) {
+	at := slices.IndexFunc(all, func(x Fitted) bool { return x.own != nil && x.own.HalfLife > 0 })
+	if at < 0 || at >= refined || len(f.past.Jobs) > mostRefined || all[at].Schedule == nil {
+		return all, nil
+	}
+	best := all[at]
+	for range refined {
+		var near []Model
+		for _, r := range best.own.neighbours() {
+			near = append(near, r.model(best.own.of))
+		}
+		f.count.more(len(near))
+		got, err := f.play(near)
+		if err != nil {
+			return nil, err
+		}
+		if got[0].Error >= best.Error {
+			break
+		}
+		best = got[0]
+		all = append(all, best)
+	}
+	sortFitted(all)
+	return all, nil
 }
 
 func sortFitted(all []Fitted) {

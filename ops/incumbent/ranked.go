@@ -25,6 +25,7 @@ type Ranking struct {
 	First []string
 	// Owner returns the account of a job.
 	Owner func(j *traces.Job) string
+	of    string // what owners are
 }
 
 // Account returns a job's account, or its user if the record has no accounts.
@@ -221,26 +222,53 @@ func (s *ranked) gap(v *sim.View, j sim.Job) *gap {
 }
 
 // Fair returns the models with fair share. Their weights are not those of a cluster, which the record does not tell:
-// they span what is common.
+// they span what is common, and Fit looks for closer ones between them.
 func Fair(accounts bool) []Model {
 	owner, of := User, "users"
 	if accounts {
 		owner, of = Account, "accounts"
 	}
 	var all []Model
-	for _, x := range []struct {
-		half time.Duration
-		age  float64
-		says string
-	}{
-		{7 * 24 * time.Hour, .1, "past use of " + of + " decides, with back-filling"},
-		{7 * 24 * time.Hour, 1, "past use of " + of + " and age decide alike, with back-filling"},
-		{7 * 24 * time.Hour, 4, "age and some past use of " + of + " decide, with back-filling"},
-		{24 * time.Hour, .1, "use of " + of + " in the last day decides, with back-filling"},
-		{24 * time.Hour, 1, "age and use of " + of + " in the last day decide, with back-filling"},
+	for _, half := range []time.Duration{24 * time.Hour, 7 * 24 * time.Hour} {
+		for _, age := range []float64{.1, 1, 4} {
+			r := Ranking{HalfLife: half, Age: age, Owner: owner, of: of}
+			all = append(all, r.model(of))
+		}
+	}
+	return all
+}
+
+// model returns the model of a ranking with fair share.
+func (r *Ranking) model(of string) Model {
+	size := ""
+	if r.Size > 0 {
+		size = fmt.Sprintf("-size%.3g", r.Size)
+	}
+	own := *r
+	return Model{
+		Name: fmt.Sprintf("fairshare-%s-%.3gd-age%.3g%s+easy", of, r.HalfLife.Hours()/24, r.Age, size),
+		Text: fmt.Sprintf("past use of %s (half-life %.3g d), weight 1, and age (weight %.3g a week) decide, with "+
+			"back-filling", of, r.HalfLife.Hours()/24, r.Age),
+		own: &own,
+	}
+}
+
+// neighbours returns rankings with other weights.
+func (r *Ranking) neighbours() []*Ranking {
+	var all []*Ranking
+	for _, change := range []func(x *Ranking){
+		func(x *Ranking) { x.HalfLife /= 2 },
+		func(x *Ranking) { x.HalfLife *= 2 },
+		func(x *Ranking) { x.Age /= 2 },
+		func(x *Ranking) { x.Age *= 2 },
+		func(x *Ranking) { x.Age *= 1.4 },
+		func(x *Ranking) { x.Age /= 1.4 },
+		func(x *Ranking) { x.Size += .1 },
+		func(x *Ranking) { x.Size += 1 },
 	} {
-		all = append(all, Model{Name: fmt.Sprintf("fairshare-%s-%gd-age%g+easy", of, x.half.Hours()/24, x.age),
-			Text: x.says, own: &Ranking{HalfLife: x.half, Age: x.age, Owner: owner}})
+		x := *r
+		change(&x)
+		all = append(all, &x)
 	}
 	return all
 }
