@@ -30,6 +30,8 @@ type Options struct {
 	Workers   int
 	Notes     []string
 	Progress  func(what string)
+	// Line returns the line of the file on which a job stands, 0 = not known; nil = of none.
+	Line func(id string) int
 }
 
 // MostLeftOut is the share of the GPU time that may be left out without Options.LeftOut.
@@ -136,11 +138,22 @@ func (a *assessor) check() error {
 		return fault.Mistakef("%s: its jobs held %d GPUs at one time%s, and cluster %s has %d; %s names the cluster on "+
 			"which they ran", a.opt.File, l.Peak, at, a.opt.Cluster, c.GPUs, fault.Key("cluster"))
 	case l.Given > 0 && a.opt.Limit == 0 && l.Given < len(a.past.Jobs):
-		return fault.Mistakef("%s: the row of job %s has no time limit (column Timelimit of sacct, estimate of a CSV file), "+
+		return fault.Mistakef("%s: job %s%s has no time limit (column Timelimit of sacct, estimate of a CSV file), "+
 			"as %d of %d jobs: models of the scheduler need them; %s says what stands for the missing ones, as 24h",
-			a.opt.File, plain.Clip(l.First, 40), l.Given, len(a.past.Jobs), fault.Key("limit"))
+			a.opt.File, plain.Clip(l.First, 40), a.onLine(l.First), l.Given, len(a.past.Jobs), fault.Key("limit"))
 	}
 	return nil
+}
+
+// onLine says on which line of the file a job stands.
+func (a *assessor) onLine(id string) string {
+	if a.opt.Line == nil {
+		return ""
+	}
+	if n := a.opt.Line(id); n > 0 {
+		return fmt.Sprintf(" (line %d)", n)
+	}
+	return ""
 }
 
 func joined(why []string) string {

@@ -81,8 +81,12 @@ type compared struct {
 	ci    *ci     // of ratio
 }
 
+// fewest is how many blocks an interval has at least. If the record has fewer that hardly depend on each other, these
+// are shorter: the interval shows how little is known, and nothing is believed because of it.
+const fewest = 4
+
 // compare compares waits a with waits b of the counted jobs. With fewer than ten blocks the interval is the jackknife t
-// interval of whole blocks, which is wide, and there is no verdict; with fewer than three there is none.
+// interval of whole blocks, which is wide, and there is no verdict.
 func (b *bins) compare(name, base string, wa, wb []float64) *compared {
 	sa, sb := b.sums(wa), b.sums(wb)
 	c := &compared{Replicated: statistic.CompareBlocks(seed, name, base, "wait", sa, sb, b.length, false)}
@@ -91,8 +95,8 @@ func (b *bins) compare(name, base string, wa, wb []float64) *compared {
 	switch {
 	case c.CI95.Known():
 		c.ci = &ci{math.Log1p(max(-100, c.CI95[0]) / 100), math.Log1p(c.CI95[1] / 100)}
-	case b.blocks >= 3 && !math.IsNaN(c.ratio) && !math.IsInf(c.ratio, 0):
-		c.ci = fewBlocks(sa, sb, b.blocks, c.ratio)
+	case !math.IsNaN(c.ratio) && !math.IsInf(c.ratio, 0):
+		c.ci = fewBlocks(sa, sb, max(fewest, b.blocks), c.ratio)
 	}
 	return c
 }

@@ -57,7 +57,7 @@ func (o *Assessment) HTML(w io.Writer) error {
 	}
 	return page.Execute(w, map[string]any{
 		"O": o, "Style": template.CSS(htmlpage.Style()), //nolint:gosec // the program's own
-		"Title": "Would it help " + plain.Clip(o.Cluster.Name, 80) + "?",
+		"Title": "Waits on " + plain.Clip(o.Cluster.Name, 80),
 		"First": strings.Join(o.First, " "), "Cards": o.cards(), "Bars": o.bars(), "Then": o.thenName(),
 		"Facts": o.facts(), "Week": o.weekRows(), "Queue": o.queue(), "Sheets": sheets,
 	})
@@ -199,7 +199,7 @@ main { max-width: 960px; }
 .week { width: 100%; table-layout: fixed; white-space: normal; border: 0; }
 .week td { padding: 0; height: 18px; border: 1px solid var(--paper); }
 .week td i { display: block; height: 100%; background: var(--accent); }
-.week th { width: 3.2em; font-size: 12px; padding: 0; }
+.week th { width: 3.4em; font-size: 12px; padding: 0; white-space: nowrap; }
 .week thead th { width: auto; border: 0; text-align: left; position: static; }
 svg { display: block; width: 100%; height: auto; background: var(--panel); border-radius: 6px; }
 polyline { fill: none; stroke-width: 2; vector-effect: non-scaling-stroke; }
@@ -237,7 +237,7 @@ p, li { overflow-wrap: anywhere; }
 <h2>What was assessed</h2>
 <dl class="facts">{{range .Facts}}<div><dt>{{index . 0}}</dt><dd>{{index . 1}}</dd></div>{{end}}</dl>
 <h2>The recorded week</h2>
-<p class="told">Mean wait of the jobs that were submitted in each hour; the darker, the longer. Times are those of the file.</p>
+<p class="told">Mean wait of the jobs that were submitted in each hour; the stronger the colour, the longer. Times are those of the file.</p>
 <table class="week"><thead><tr><th></th><th colspan="6">0</th><th colspan="6">6</th><th colspan="6">12</th><th colspan="6">18</th></tr></thead><tbody>{{range .Week}}<tr><th>{{.Name}}</th>{{range .Cells}}<td title="{{.Says}}"><i style="opacity:{{printf "%.2f" .Shade}}"></i></td>{{end}}</tr>
 {{end}}</tbody></table>
 {{with .Queue}}<h2>The queue</h2>

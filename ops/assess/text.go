@@ -179,13 +179,16 @@ func (o *Assessment) calibrationSheet() texttable.Sheet {
 	return t
 }
 
+// mostModels is how many models the table has.
+const mostModels = 12
+
 func (o *Assessment) modelSheet() texttable.Sheet {
 	t := texttable.Sheet{
 		Title: fmt.Sprintf("Models of the scheduler that ran, chosen by the mean error of a job's wait in the first half (%s)",
 			plain.Count(o.Calibration.First, "job", "jobs")),
 		Header: []string{"model", "rule", "knows", "placement", "error", "second half", "mean wait"}, Left: 4,
 	}
-	for i := range o.Models {
+	for i := range o.Models[:min(mostModels, len(o.Models))] {
 		m := &o.Models[i]
 		row := []string{m.Name, m.Text, m.Knows, m.Placement, texttable.Time(float64(m.Error)), texttable.Time(float64(m.Second)),
 			texttable.Time(float64(m.Wait))}
@@ -195,6 +198,10 @@ func (o *Assessment) modelSheet() texttable.Sheet {
 		}
 		t.Rows = append(t.Rows, row)
 	}
+	if more := len(o.Models) - mostModels; more > 0 {
+		t.Below = fmt.Sprintf("And %d that come less close, or as close by another placement; the JSON document has all.\n",
+			more)
+	}
 	return t
 }
 
@@ -203,7 +210,11 @@ func (o *Assessment) whatIfSheet() texttable.Sheet {
 		Header: []string{"", "GPUs", "model of today", "95 %", "best other order", "95 %"}, Left: 1}
 	for i := range o.WhatIfs {
 		w := &o.WhatIfs[i]
-		row := []string{w.Name, fmt.Sprint(w.GPUs), "-", "-", "-", "-"}
+		name := w.Name
+		if w.Never > 0 {
+			name += fmt.Sprintf("; %s no longer", plain.Count(w.Never, "job fits", "jobs fit"))
+		}
+		row := []string{name, fmt.Sprint(w.GPUs), "-", "-", "-", "-"}
 		for k, e := range []*Effect{w.Today, w.Best} {
 			if e != nil {
 				row[2+2*k], row[3+2*k] = percentCell(e.Percent), betweenCell(e.CI)

@@ -98,15 +98,15 @@ func (a *assessor) order(say func(format string, args ...any)) {
 	}
 }
 
-// fewest is how many jobs a part needs to be named as one that loses.
-const fewest = 10
+// leastNamed is how many jobs a part needs to be named as one that loses.
+const leastNamed = 10
 
 // loser says which size of jobs would wait longer.
 func (a *assessor) loser() string {
 	var worst *Change
 	for i := range a.out.Changes.Sizes {
 		c := &a.out.Changes.Sizes[i]
-		if c.Jobs >= fewest && c.Change > max(longer, c.Model/50) && (worst == nil || c.Change > worst.Change) {
+		if c.Jobs >= leastNamed && c.Change > max(longer, c.Model/50) && (worst == nil || c.Change > worst.Change) {
 			worst = c
 		}
 	}
@@ -135,7 +135,8 @@ func (a *assessor) sure() string {
 		plain.Count(c.Blocks, "stretch of time", "stretches of time"), texttable.Hours(c.Block))
 	switch {
 	case c.Blocks < LeastBlocks:
-		fmt.Fprintf(&text, "With fewer than %d, no gain is to be believed yet.", LeastBlocks)
+		fmt.Fprintf(&text, "With fewer than %d, no gain is to be believed yet, and ranges "+
+			"are rough.", LeastBlocks)
 	case c.Blocks < statistic.MinUnits:
 		fmt.Fprintf(&text, "With fewer than %d, no gain is called certain.", statistic.MinUnits)
 	default:

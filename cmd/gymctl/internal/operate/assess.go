@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"context"
 	"io"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"clustergym/lab/workload"
 	"clustergym/ops/assess"
 	"clustergym/simulator/cluster"
+	"clustergym/traces"
 )
 
 // assessFlags are the flags of assess.
@@ -80,6 +82,10 @@ func runAssess(a *cli.App, c *cobra.Command, g *assessFlags, file string) error 
 	for _, s := range info.Skipped {
 		g.opt.Dropped = append(g.opt.Dropped, assess.Reason{Reason: s.Reason, Count: s.Count})
 	}
+	g.opt.Line = func(id string) int { return rowsOf(c.Context(), file, id)[id].Line }
+	if at := rowsOf(c.Context(), file, jobs[0].ID)[jobs[0].ID].Submit; !at.IsZero() {
+		g.opt.Epoch = at.Add(-jobs[0].Submit)
+	}
 	if g.opt.Spec, err = g.machines(file); err != nil {
 		return err
 	}
@@ -96,6 +102,20 @@ func runAssess(a *cli.App, c *cobra.Command, g *assessFlags, file string) error 
 	}
 	a.Notef("the page is %s", g.html)
 	return nil
+}
+
+// rowsOf finds jobs in a file.
+func rowsOf(ctx context.Context, file string, ids ...string) map[string]assess.Row {
+	name, err := workload.Located(file)
+	if err != nil {
+		return nil
+	}
+	f, err := (*traces.Files)(nil).Open(ctx, name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // only read
+	return assess.Rows(f, ids...)
 }
 
 // machines returns the cluster on which the jobs ran.
