@@ -24,6 +24,7 @@ type Picks struct {
 	taken  []bool  // by GPU
 	onNode []int32 // GPUs picked, by node and by rack
 	onRack []int32
+	nodes  int // with picked GPUs
 
 	// What does not change while GPUs are picked.
 	busy   []float32 // by GPU
@@ -73,6 +74,7 @@ func (p *Picks) Begin(v *sim.View, j sim.Job) {
 	p.picked = p.picked[:0]
 	clear(p.taken)
 	clear(p.onNode)
+	p.nodes = 0
 	clear(p.onRack)
 	p.view, p.job = v, j
 	c := v.Cluster()
@@ -123,8 +125,20 @@ func (p *Picks) Legal(g cluster.GPU) bool {
 	if p.taken[g] || c.GPUFree(g) < r.Milli {
 		return false
 	}
-	n := c.NodeOf(g)
-	return c.Room(n, r) > int(p.onNode[n]) // types, cores and memory
+	return p.takes(c, r, c.NodeOf(g))
+}
+
+// takes reports whether the job can have another GPU of node n, if one is free: by types, cores and memory and, if it
+// takes the same number of GPUs on each of its nodes, by these.
+func (p *Picks) takes(c *cluster.Cluster, r *cluster.Request, n int) bool {
+	picked := int(p.onNode[n])
+	switch {
+	case r.Each == 0:
+		return c.Room(n, r) > picked
+	case picked > 0:
+		return picked < r.Each
+	}
+	return p.nodes < r.GPUs/r.Each && c.Room(n, r) > 0
 }
 
 // Pick picks g, which must be legal. done says that the job has all its GPUs.
@@ -133,6 +147,9 @@ func (p *Picks) Pick(g cluster.GPU) (done bool) {
 	n := c.NodeOf(g)
 	p.picked = append(p.picked, g)
 	p.taken[g] = true
+	if p.onNode[n] == 0 {
+		p.nodes++
+	}
 	p.onNode[n]++
 	p.onRack[c.RackOf(n)]++
 	return len(p.picked) == p.n
@@ -148,8 +165,8 @@ func (p *Picks) Mask(dst []bool) {
 		return
 	}
 	c, r := p.view.Cluster(), p.view.Request(p.job)
-	for n, picked := range p.onNode {
-		if c.Room(n, r) <= int(picked) { // types, cores and memory
+	for n := range p.onNode {
+		if !p.takes(c, r, n) {
 			continue
 		}
 		for g, to := c.NodeGPUs(n); g < to; g++ {

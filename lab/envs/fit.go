@@ -43,6 +43,7 @@ func (d *Descriptor) Fit(ctx context.Context, s Settings, clusterName string, t 
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	spec.Literal = !d.Ongoing
 	jobs, info, err := workload.LoadTraceContext(ctx, t)
 	if err != nil {
 		return nil, nil, nil, err

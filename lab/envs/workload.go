@@ -92,6 +92,7 @@ func (d *Descriptor) check(s Settings, w *Workload) error {
 // the file of estimates gbdt:FILE is, nil = at the path that the settings name.
 func (d *Descriptor) load(ctx context.Context, s Settings, spec cluster.Spec, t, shown workload.TraceConfig,
 	model *namedFile) (*Workload, error) {
+	spec.Literal = !d.Ongoing
 	w := &Workload{Source: &Source{Cluster: spec}}
 	w.GPUs, _ = sizeOf(&spec)
 	switch {
@@ -359,7 +360,8 @@ func (a *Args) workloadKey(t workload.TraceConfig, spec cluster.Spec, files stri
 		Cut     sched.Taken
 		Of      Settings
 		Files   string
-	}{Trace: t, Cluster: spec, Files: files}
+		Ongoing bool // how jobs are read: see cluster.Spec.Literal
+	}{Trace: t, Cluster: spec, Files: files, Ongoing: d.Ongoing}
 	if d.Simulated() {
 		of.Cut = d.Cut(a.Settings)
 		if of.Cut.Mode != sched.Ongoing || t.File != "" {

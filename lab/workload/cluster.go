@@ -26,7 +26,8 @@ const DefaultCluster = "topdrl-2x4x4"
 
 // ClusterForms describes the forms in which ClusterSpec takes a cluster.
 const ClusterForms = "a preset, a YAML file, a list of machines, pool:N (a plain counter of N GPUs or processors), " +
-	"swf-N (the same), NxG (N nodes of G GPUs) or dally:RxM (R racks of M nodes of 8 GPUs)"
+	"swf-N (the same), NxG (N nodes of G GPUs), NxG:TYPE+NxG:TYPE (the same of GPU types) or dally:RxM (R racks of M " +
+	"nodes of 8 GPUs)"
 
 // ClusterPresets returns the names of the embedded clusters, sorted.
 func ClusterPresets() []string {
@@ -44,7 +45,7 @@ func ClusterPresets() []string {
 }
 
 // ClusterSpec returns the cluster that a user names. It tries in this order: a short form ("pool:256", "swf-256",
-// "6x8", "dally:4x2"), an embedded preset ("philly-192"), and the path of a file. A name that contains a slash or ends
+// "6x8", "4x8:a100+2x4:v100", "dally:4x2"), an embedded preset ("philly-192"), and the path of a file. A name that contains a slash or ends
 // in .yaml is always a path. A file is YAML or a published list of machines (package inventory), which its header
 // reveals. An unknown or faulty cluster is a *fault.Mistake; for YAML it lists all faults with their lines.
 func ClusterSpec(name string) (cluster.Spec, error) {
@@ -93,7 +94,7 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 }
 
 // asWritten corrects faults of a short form whose number of GPUs is too large for an int. Such a number was read as the
-// largest int; asWritten puts the number of the form in its place. Every short form ends with it.
+// largest int; asWritten puts the number of the form in its place.
 func asWritten(name string, err error) error {
 	var l fault.List
 	found := false
@@ -101,7 +102,11 @@ func asWritten(name string, err error) error {
 		g := *f
 		if g.Value == strconv.Itoa(math.MaxInt) {
 			found = true
-			g.Value = name[strings.LastIndexFunc(name, func(r rune) bool { return r < '0' || r > '9' })+1:]
+			for _, n := range strings.FieldsFunc(name, func(r rune) bool { return r < '0' || r > '9' }) {
+				if len(n) >= len(g.Value) {
+					g.Value = n
+				}
+			}
 		}
 		l.Join("", &g)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -47,6 +48,12 @@ func drawWork(t *rapid.T) traces.Job {
 		j.CPUMilli = rapid.Int64Range(0, 9000).Draw(t, "all cpu")
 	}
 	j.VC = rapid.SampledFrom([]string{"a", "a", "b", "c", ""}).Draw(t, "vc")
+	if rapid.Bool().Draw(t, "says nodes") {
+		j.Nodes = rapid.IntRange(1, 4).Draw(t, "nodes of the job")
+	}
+	if rapid.IntRange(0, 9).Draw(t, "elastic") == 0 {
+		j.MinGPUs, j.MaxGPUs = 1, 9
+	}
 	return j
 }
 
@@ -129,8 +136,28 @@ func (b *books) quota(j *traces.Job) int {
 	return math.MaxInt
 }
 
-// room counts greedily, one member after another.
+// each returns how many GPUs j takes on each of its nodes, 0 = any number.
+func (b *books) each(j *traces.Job) int {
+	if b.spec.Literal || j.Nodes == 0 || j.GPUs%j.Nodes > 0 || j.GPUs < 2 || j.MaxGPUs > 0 {
+		return 0
+	}
+	return j.GPUs / j.Nodes
+}
+
+// room returns how many members of j find room on node. If j takes equal parts on several nodes, no node shows more
+// than one part, and a node without room for a part has none.
 func (b *books) room(j *traces.Job, node int) int {
+	n := b.members(j, node)
+	if each := b.each(j); each > 0 && n < each {
+		return 0
+	} else if each > 0 && each < j.GPUs {
+		return each
+	}
+	return n
+}
+
+// members counts greedily, one member after another.
+func (b *books) members(j *traces.Job, node int) int {
 	if b.down[node] {
 		return 0
 	}
@@ -158,7 +185,7 @@ func (b *books) room(j *traces.Job, node int) int {
 	}
 	quota := b.quota(j)
 	for _, g := range b.gpus {
-		if g.node != node || g.free < j.GPUMilli || !typeOK(j, g.kind) {
+		if g.node != node || g.free < j.GPUMilli || !b.typeOK(j, g.kind) {
 			continue
 		}
 		if quota -= j.GPUMilli; quota < 0 || !fits() {
@@ -169,8 +196,13 @@ func (b *books) room(j *traces.Job, node int) int {
 	return n
 }
 
-func typeOK(j *traces.Job, kind string) bool {
-	return len(j.GPUTypes) == 0 || slices.Contains(j.GPUTypes, kind)
+func (b *books) typeOK(j *traces.Job, kind string) bool {
+	if b.spec.Literal {
+		return len(j.GPUTypes) == 0 || slices.Contains(j.GPUTypes, kind)
+	}
+	return len(j.GPUTypes) == 0 || kind == "" || slices.ContainsFunc(j.GPUTypes, func(t string) bool {
+		return strings.ToLower(t) == strings.ToLower(kind) //nolint:staticcheck // as plain as can be
+	})
 }
 
 func (b *books) fits(j *traces.Job) bool {
@@ -219,6 +251,7 @@ func TestBooksUnderRandomUse(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		spec := drawDivided(t)
+		spec.Literal = rapid.IntRange(0, 3).Draw(t, "literal") == 0
 		c, err := cluster.New(spec)
 		if err != nil {
 			t.Fatal(err)
@@ -347,6 +380,7 @@ func try(t *rapid.T, c *cluster.Cluster, rule cluster.Placement, r *cluster.Requ
 	if want := max(1, r.GPUs); len(seen) != want || len(gpus) != want {
 		t.Fatalf("%s places a gang of %d on %v", rule.Name(), r.GPUs, gpus)
 	}
+	shaped(t, c, rule.Name(), r, gpus)
 	if err := c.Allocate(r, gpus); err != nil {
 		t.Fatalf("%s places %+v on %v: %v", rule.Name(), *r, gpus, err)
 	}
@@ -354,6 +388,19 @@ func try(t *rapid.T, c *cluster.Cluster, rule cluster.Placement, r *cluster.Requ
 		t.Fatal(err)
 	}
 	c.Release(r, gpus)
+}
+
+// shaped fails if a gang that takes the same number of GPUs on each of its nodes has not got it.
+func shaped(t *rapid.T, c *cluster.Cluster, name string, r *cluster.Request, gpus []cluster.GPU) {
+	on := map[int]int{}
+	for _, g := range gpus {
+		on[c.NodeOf(g)]++
+	}
+	for n, k := range on {
+		if r.Each > 0 && k != r.Each {
+			t.Fatalf("%s places %+v on %v: %d on node %d", name, *r, gpus, k, n)
+		}
+	}
 }
 
 // withoutVersion drops what may change while the books stay the same: version, blocks and the marks of Cost.

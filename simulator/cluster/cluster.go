@@ -42,6 +42,8 @@ type Cluster struct {
 	// Scratch of Cost: the nodes and racks seen, marked by epoch.
 	seenNode, seenRack []uint32
 
+	members []int32 // scratch of Shaped, by node: 0 between calls
+
 	vcs      vcs
 	nodeType []uint8 // by node
 	nodeCPU  []int64 // by node, thousandths of a core; MaxInt64 = unlimited
@@ -52,6 +54,7 @@ type Cluster struct {
 	down     []bool  // by node
 	downGPUs int
 	types    []string
+	untyped  uint64    // bit of type "" if there are GPUs without a type
 	speed    []float64 // by type
 	wires    wires
 	part     bool  // it has the nodes of one domain only; see Part
@@ -147,6 +150,9 @@ func (c *Cluster) addNode(n NodeSpec) {
 		c.oneSpeed = c.oneSpeed && v == 1
 	}
 	c.nodeType = append(c.nodeType, uint8(t))
+	if n.GPUs > 0 && n.GPUType == "" && !c.spec.Literal {
+		c.untyped = 1 << t
+	}
 	cpu, mem := int64(math.MaxInt64), int64(math.MaxInt64)
 	if n.CPUs > 0 {
 		cpu, c.limits = int64(math.Round(n.CPUs*1000)), true

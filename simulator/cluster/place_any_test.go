@@ -53,6 +53,9 @@ func anyJob(r *rand.Rand, vcs []string) traces.Job {
 	if r.IntN(3) == 0 {
 		j.MemBytes = r.Int64N(4 << 30)
 	}
+	if r.IntN(2) == 0 {
+		j.Nodes = 1 + r.IntN(3)
+	}
 	return j
 }
 
@@ -60,7 +63,7 @@ func anyJob(r *rand.Rand, vcs []string) traces.Job {
 // allocated. An unconstrained rule succeeds exactly when the gang fits; a constrained one always succeeds on an idle
 // cluster.
 func TestEveryPlacementPlacesWhatFits(t *testing.T) {
-	placed := map[string]int{}
+	placed, chunks := map[string]int{}, map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := cluster.New(drawShared(t))
 		if err != nil {
@@ -114,6 +117,10 @@ func TestEveryPlacementPlacesWhatFits(t *testing.T) {
 				if len(gpus) != max(1, q.GPUs) {
 					t.Fatalf("%s places %+v on %v", p.Name(), q, gpus)
 				}
+				shaped(t, c, p.Name(), &q, gpus)
+				if q.Each > 0 && q.Each < q.GPUs {
+					chunks[p.Name()]++
+				}
 				if err := c.Allocate(&q, gpus); err != nil {
 					t.Fatalf("%s places %+v on %v: %v", p.Name(), q, gpus, err)
 				}
@@ -130,10 +137,10 @@ func TestEveryPlacementPlacesWhatFits(t *testing.T) {
 			}
 		}
 	})
-	t.Log("gangs placed: ", placed)
+	t.Log("gangs placed: ", placed, "of them in chunks: ", chunks)
 	for _, name := range cluster.PlacementNames() {
-		if placed[name] < 50 {
-			t.Errorf("%s placed %d gangs only", name, placed[name])
+		if placed[name] < 50 || chunks[name] < 50 {
+			t.Errorf("%s placed %d gangs and %d in chunks only", name, placed[name], chunks[name])
 		}
 	}
 }

@@ -15,7 +15,8 @@ package cluster
 // Both were written for equal nodes. If nodes differ, the largest idle ones that the gang fills go first, lowest
 // number on ties, until a single node has room for the rest; so an idle cluster places every gang that it can hold.
 // "Largest" is among the nodes that the gang may use (of its types and virtual cluster), by the number of members for
-// which an idle node has cores and memory.
+// which an idle node has cores and memory. A gang that says how many GPUs it takes on each node (Request.Each) is never
+// refused.
 type consolidate struct {
 	best  bool
 	rooms rooms
@@ -23,6 +24,9 @@ type consolidate struct {
 
 func (p *consolidate) place(c *Cluster, r *Request, dst []GPU) []GPU {
 	room := p.rooms.count(c, r)
+	if r.Chunks() {
+		return p.chunks(c, r, dst)
+	}
 	if r.GPUs <= c.largest(r) {
 		n := first(room, r.GPUs)
 		if p.best {
@@ -48,6 +52,18 @@ func (p *consolidate) place(c *Cluster, r *Request, dst []GPU) []GPU {
 		dst = c.takeFrom(n, int(room[n]), r, dst)
 		room[n] = 0
 	}
+}
+
+// chunks places a gang that asks for a part of its GPUs on each of several nodes: it is as consolidated as it asks to be
+// on any nodes with room, the first ones or those with the fewest free GPUs.
+func (p *consolidate) chunks(c *Cluster, r *Request, dst []GPU) []GPU {
+	if p.best {
+		return p.rooms.spread(c, r, dst, r.GPUs, 0, len(p.rooms), 1)
+	}
+	for n := 0; len(dst) < r.GPUs; n++ {
+		dst = c.takeFrom(n, int(p.rooms[n]), r, dst)
+	}
+	return dst
 }
 
 // largest returns how many members of the gang the largest node could hold when idle.

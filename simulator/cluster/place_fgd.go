@@ -17,7 +17,8 @@ import (
 //
 // As in the paper, memory decides where a gang fits but is not part of F. All classes count, not only those that make
 // up 95 % of the requests. The paper has no gangs that exceed a node; here such a gang takes all that the nodes with
-// most room have until the rest fits one node, which is then chosen by F.
+// most room have until the rest fits one node, which is then chosen by F; the chunks of a gang with Request.Each are
+// chosen by F one by one.
 //
 // If no classes are given, they are learned from the requests placed so far; they are recounted whenever the number of
 // requests has doubled. Only then do placements depend on earlier ones; see Reset.
@@ -47,6 +48,7 @@ type kindKey struct {
 	types       uint64
 	vc          int32
 	cpu         int64
+	each        int
 }
 
 // kind caches the gradients of one kind of request.
@@ -181,7 +183,7 @@ func (p *FGD) descend(c *Cluster, r *Request) int {
 
 // kind returns the cached gradients of requests like r.
 func (p *FGD) kind(r *Request) *kind {
-	key := kindKey{r.GPUs, r.Milli, r.Types, r.VC, r.CPUMilli}
+	key := kindKey{r.GPUs, r.Milli, r.Types, r.VC, r.CPUMilli, r.Each}
 	i, ok := p.index[key]
 	if !ok {
 		if i = len(p.kinds); i > 0 && (i+1)*len(p.cpu) > memory {
@@ -288,6 +290,9 @@ func (p *FGD) spread(c *Cluster, r *Request, dst []GPU) []GPU {
 	for {
 		rest := *r
 		rest.GPUs -= len(dst)
+		if r.Chunks() {
+			rest.GPUs = r.Each
+		}
 		best, least := -1, int64(impossible)
 		for n, k := range room {
 			if int(k) >= rest.GPUs {
@@ -297,7 +302,11 @@ func (p *FGD) spread(c *Cluster, r *Request, dst []GPU) []GPU {
 			}
 		}
 		if best >= 0 {
-			return p.take(c, best, &rest, dst)
+			if dst = p.take(c, best, &rest, dst); len(dst) == r.GPUs {
+				return dst
+			}
+			room[best] = 0
+			continue
 		}
 		n := freest(room)
 		dst = c.takeFrom(n, int(room[n]), r, dst)

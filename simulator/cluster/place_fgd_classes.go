@@ -15,7 +15,7 @@ type Class struct {
 // key returns what distinguishes classes.
 func (k *Class) key() kindKey {
 	r := &k.Request
-	return kindKey{r.GPUs, r.Milli, r.Types, r.VC, r.CPUMilli}
+	return kindKey{r.GPUs, r.Milli, r.Types, r.VC, r.CPUMilli, r.Each}
 }
 
 // Classes counts equal requests, the most frequent first. FGD descends on this distribution.
@@ -89,9 +89,9 @@ type classGroup struct {
 	vc          int32
 }
 
-// cpu returns the cores that the whole gang needs.
+// cpu returns the cores that the gang needs on one node.
 func (k *Class) cpu() int64 {
-	n := int64(max(1, k.Request.GPUs))
+	n := int64(max(1, k.Request.OneNode()))
 	if k.Request.CPUMilli > math.MaxInt64/n {
 		return math.MaxInt64
 	}
@@ -105,7 +105,7 @@ func (t *classTable) build(classes []Class) {
 		t.all += k.Count
 		if r := &k.Request; r.GPUs > 0 {
 			t.levels = append(t.levels, k.cpu())
-			t.groups = append(t.groups, classGroup{r.GPUs, r.Milli, r.Types, r.VC})
+			t.groups = append(t.groups, classGroup{r.OneNode(), r.Milli, r.Types, r.VC})
 		}
 	}
 	slices.Sort(t.levels)
@@ -121,7 +121,7 @@ func (t *classTable) build(classes []Class) {
 		if r.GPUs == 0 {
 			continue
 		}
-		g, _ := slices.BinarySearchFunc(t.groups, classGroup{r.GPUs, r.Milli, r.Types, r.VC}, classGroup.compare)
+		g, _ := slices.BinarySearchFunc(t.groups, classGroup{r.OneNode(), r.Milli, r.Types, r.VC}, classGroup.compare)
 		level, _ := slices.BinarySearch(t.levels, k.cpu())
 		t.ok[g*w+level+1] += k.Count
 	}

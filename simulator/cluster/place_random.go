@@ -7,7 +7,7 @@ import (
 )
 
 // Random takes GPUs at random. If nodes limit neither cores nor memory, every set of usable GPUs is drawn with equal
-// probability; otherwise it first draws how many GPUs of each node, then which. It is the baseline that any other rule
+// probability; otherwise it first draws how many GPUs of each node, then which; for a gang with Request.Each, which nodes. It is the baseline that any other rule
 // should beat.
 //
 // The draw depends only on the seed, what is free and the request, so that a run that is repeated, resumed or planned
@@ -35,6 +35,9 @@ func (p *Random) Reseed(seed uint64) { p.seed = seed }
 // draw starts the random stream of one placement.
 func (p *Random) draw(c *Cluster, r *Request) {
 	h := rng.At(uint64(r.GPUs), uint64(r.Milli), r.Types, uint64(r.CPUMilli), uint64(r.MemBytes))
+	if r.Each > 0 {
+		h = rng.At(h, uint64(r.Each))
+	}
 	for _, f := range c.gpuFree {
 		h = (h ^ uint64(f)) * 0x9e3779b97f4a7c15
 	}
@@ -60,6 +63,9 @@ func (p *Random) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 		return p.placeCPU(c, r, dst), true
 	}
 	room := p.rooms.count(c, r)
+	if r.Each > 0 {
+		return p.placeChunks(c, r, dst), true
+	}
 	left := 0
 	for _, k := range room {
 		left += int(k)
@@ -80,26 +86,52 @@ func (p *Random) Place(c *Cluster, r *Request, dst []GPU) ([]GPU, bool) {
 		if took == 0 {
 			continue
 		}
-		usable := 0
-		for _, f := range c.gpuFree[c.gpu0[n]:c.gpu0[n+1]] {
-			if int(f) >= r.Milli {
-				usable++
-			}
-		}
-		for g := c.gpu0[n]; len(dst) < from+took; g++ {
-			if int(c.gpuFree[g]) < r.Milli {
-				continue
-			}
-			if p.rand.IntN(usable) < from+took-len(dst) {
-				dst = append(dst, GPU(g))
-			}
-			usable--
-		}
+		dst = p.some(c, n, from+took, r, dst)
 		if need == 0 {
 			break
 		}
 	}
 	return dst, true
+}
+
+// some draws usable GPUs of node until dst has n.
+func (p *Random) some(c *Cluster, node, n int, r *Request, dst []GPU) []GPU {
+	usable := 0
+	for _, f := range c.gpuFree[c.gpu0[node]:c.gpu0[node+1]] {
+		if int(f) >= r.Milli {
+			usable++
+		}
+	}
+	for g := c.gpu0[node]; len(dst) < n; g++ {
+		if int(c.gpuFree[g]) < r.Milli {
+			continue
+		}
+		if p.rand.IntN(usable) < n-len(dst) {
+			dst = append(dst, GPU(g))
+		}
+		usable--
+	}
+	return dst
+}
+
+// placeChunks draws the nodes of a gang that takes Each GPUs on each of them, and then its GPUs.
+func (p *Random) placeChunks(c *Cluster, r *Request, dst []GPU) []GPU {
+	left := 0
+	for _, k := range p.rooms {
+		if k > 0 {
+			left++
+		}
+	}
+	for n := 0; len(dst) < r.GPUs; n++ {
+		if p.rooms[n] == 0 {
+			continue
+		}
+		if p.rand.IntN(left) < (r.GPUs-len(dst))/r.Each {
+			dst = p.some(c, n, len(dst)+r.Each, r, dst)
+		}
+		left--
+	}
+	return dst
 }
 
 // placeCPU draws one of the nodes that have room (reservoir sampling).

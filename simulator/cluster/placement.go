@@ -191,8 +191,22 @@ func (s *rooms) count(c *Cluster, r *Request) []int32 {
 
 // spread appends need GPUs of the nodes [from, to), which must have room for them, node by node. Of the nodes that
 // hold all that is still needed it takes the one with the least room (sign 1) or the most (sign -1); if there is none,
-// the one with most room.
+// the one with most room. A gang in chunks finds the same room wherever it finds any; each of its chunks takes the node
+// with the fewest free GPUs (sign 1) or the most.
 func (s rooms) spread(c *Cluster, r *Request, dst []GPU, need, from, to int, sign int32) []GPU {
+	if r.Chunks() {
+		for ; need > 0; need -= r.Each {
+			best := -1
+			for n := from; n < to; n++ {
+				if s[n] > 0 && (best < 0 || sign*c.nodeFree[n] < sign*c.nodeFree[best]) {
+					best = n
+				}
+			}
+			dst = c.takeFullest(best, r.Each, r, dst)
+			s[best] = 0
+		}
+		return dst
+	}
 	for {
 		fit, most := -1, from
 		for n := from; n < to; n++ {
@@ -250,7 +264,7 @@ func (c *Cluster) roomIdle(node int, r *Request) int {
 	if !c.admits(node, r.Types, r.VC) {
 		return 0
 	}
-	return c.limit(node, int(c.gpu0[node+1]-c.gpu0[node]), c.nodeCPU[node], c.nodeMem[node], r)
+	return r.whole(c.limit(node, int(c.gpu0[node+1]-c.gpu0[node]), c.nodeCPU[node], c.nodeMem[node], r))
 }
 
 // admits reports whether node is of one of types and may be used by virtual cluster vc.
@@ -335,6 +349,9 @@ func (p *pack) place(c *Cluster, r *Request, dst []GPU) []GPU {
 		for n, k := range room {
 			if k == 0 {
 				continue
+			}
+			if r.Chunks() { // all have the same room
+				k = c.nodeFree[n]
 			}
 			if !started(n) {
 				k = 2*idle - k

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 
 	"clustergym/traces"
 )
@@ -12,6 +13,9 @@ type Request struct {
 	Milli int    // share of each GPU, 1000 = whole; 0 for a job without GPUs
 	Types uint64 // bit i: GPU type i is acceptable; 0 = any
 	VC    int32  // virtual cluster: its position in Spec.VCs, from 1; 0 if the cluster has none
+	// Each is how many GPUs the gang takes on each of its nodes, which are GPUs/Each different ones; 0 = any number on
+	// any nodes. A gang that asks for one GPU, or for GPUs that its nodes do not share equally, has 0.
+	Each int
 	// CPUMilli and MemBytes are per GPU of the gang: the job's total divided by its GPUs and rounded up. For a job
 	// without GPUs they are the total. They are 0 if the cluster or the job states none.
 	CPUMilli, MemBytes int64
@@ -20,7 +24,8 @@ type Request struct {
 // Request returns what j needs of this cluster. ok is false if j can never fit, even on an empty cluster with every
 // node up: it is too large, wants something that no node has, or belongs to no virtual cluster of a divided cluster.
 //
-// A job without GPUs runs on one node of any type. On a counter, which has no cores, it always fits.
+// A job that names types of GPU takes GPUs of these types, in whatever letters, and those of nodes that name none. A job
+// without GPUs runs on one node of any type. On a counter, which has no cores, it always fits.
 func (c *Cluster) Request(j *traces.Job) (r Request, ok bool) {
 	r = Request{GPUs: j.GPUs, Milli: j.GPUMilli}
 	if r.GPUs == 0 {
@@ -37,12 +42,7 @@ func (c *Cluster) Request(j *traces.Job) (r Request, ok bool) {
 		return r, true
 	}
 	if len(j.GPUTypes) > 0 && r.GPUs > 0 {
-		for i, t := range c.types {
-			if slices.Contains(j.GPUTypes, t) {
-				r.Types |= 1 << i
-			}
-		}
-		if r.Types == 0 {
+		if r.Types = c.kinds(j.GPUTypes); r.Types == 0 {
 			return r, false
 		}
 	}
@@ -51,7 +51,31 @@ func (c *Cluster) Request(j *traces.Job) (r Request, ok bool) {
 		r.CPUMilli = ceilDiv(max(0, j.CPUMilli), n)
 		r.MemBytes = ceilDiv(max(0, j.MemBytes), n)
 	}
+	if !c.spec.Literal {
+		r.Each = each(j)
+	}
 	return r, c.everFits(&r)
+}
+
+// kinds returns which of the cluster's types a job takes that names types: those that it names, in any mixture of small
+// and capital letters, and GPUs without a type, which may be of any.
+func (c *Cluster) kinds(named []string) (types uint64) {
+	for i, t := range c.types {
+		if slices.Contains(named, t) || !c.spec.Literal && (1<<i&c.untyped != 0 ||
+			slices.ContainsFunc(named, func(n string) bool { return strings.EqualFold(n, t) })) {
+			types |= 1 << i
+		}
+	}
+	return types
+}
+
+// each returns how many GPUs j takes on each of its nodes, 0 = any number. An elastic job, whose size changes, takes
+// what it gets; so does one whose GPUs are no multiple of its nodes, as sums over components of a job can be.
+func each(j *traces.Job) int {
+	if j.Nodes < 1 || j.GPUs < 2 || j.GPUs%j.Nodes != 0 || j.MinGPUs > 0 || j.MaxGPUs > 0 {
+		return 0
+	}
+	return j.GPUs / j.Nodes
 }
 
 // everFits reports whether r fits the empty cluster.
@@ -68,7 +92,7 @@ func (c *Cluster) everFits(r *Request) bool {
 		for n := max(from, i<<blockShift); n < min(to, (i+1)<<blockShift); n++ {
 			room := 1 // for a job without GPUs
 			if r.GPUs > 0 {
-				room = c.limit(n, int(c.gpu0[n+1]-c.gpu0[n]), c.nodeCPU[n], c.nodeMem[n], r)
+				room = r.whole(c.limit(n, int(c.gpu0[n+1]-c.gpu0[n]), c.nodeCPU[n], c.nodeMem[n], r))
 			} else if c.nodeCPU[n] < r.CPUMilli || c.nodeMem[n] < r.MemBytes {
 				room = 0
 			}
@@ -80,9 +104,12 @@ func (c *Cluster) everFits(r *Request) bool {
 	return false
 }
 
-// Resized returns the gang r with n GPUs instead; the share, cores and memory per GPU stay the same.
+// Resized returns the gang r with n GPUs instead; the share, cores and memory per GPU stay the same. If n is no multiple
+// of r.Each, it may be on any nodes.
 func (c *Cluster) Resized(r Request, n int) Request {
-	r.GPUs = n
+	if r.GPUs = n; r.Each > 0 && n%r.Each != 0 {
+		r.Each = 0
+	}
 	return r
 }
 
@@ -96,7 +123,33 @@ func ceilDiv(a, b int64) int64 {
 
 // plain reports whether r is for whole GPUs of any type and node, without cores or memory.
 func (r *Request) plain() bool {
-	return r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0
+	return r.Milli == 1000 && r.Types == 0 && r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.Each == 0
+}
+
+// Chunks reports whether r takes its GPUs in equal parts on several nodes.
+func (r *Request) Chunks() bool { return r.Each > 0 && r.Each < r.GPUs }
+
+// OneNode returns how many of the gang's GPUs are on one node if it is on as few nodes as it may be.
+func (r *Request) OneNode() int {
+	if r.Each > 0 {
+		return r.Each
+	}
+	return r.GPUs
+}
+
+// whole returns how many of room, the members of the gang for which a node has room, the gang may use there: all or
+// none of Each. If the gang is on one node, which has room for it, the rest of the room stays visible, so that
+// placements can tell a full node from an empty one.
+func (r *Request) whole(room int) int {
+	switch {
+	case r.Each == 0:
+		return room
+	case room < r.Each:
+		return 0
+	case r.Each == r.GPUs:
+		return room
+	}
+	return r.Each
 }
 
 // Plain reports whether r is for whole GPUs of any type and node, without cores or memory, of a cluster without virtual
@@ -117,8 +170,32 @@ func (c *Cluster) limit(node, room int, cpu, mem int64, r *Request) int {
 	return room
 }
 
+// Shaped reports whether gpus, which may name no GPU of the cluster, are Each on every node that they are on. It must not
+// be called on a counter.
+func (c *Cluster) Shaped(r *Request, gpus []GPU) bool {
+	if len(c.members) == 0 {
+		c.members = make([]int32, len(c.rackOf))
+	}
+	ok := true
+	for _, g := range gpus {
+		if g < 0 || int(g) >= c.total {
+			return true // it cannot be allocated
+		}
+	}
+	for _, g := range gpus {
+		c.members[c.nodeOf[g]]++
+	}
+	for _, g := range gpus {
+		k := &c.members[c.nodeOf[g]]
+		ok = ok && (*k == 0 || *k == int32(r.Each))
+		*k = 0
+	}
+	return ok
+}
+
 // Room returns how many members of the gang could run on node now; for a job without GPUs, 1 or 0. A node that is down
-// or belongs to another virtual cluster has no room, and no node has more than the quota still allows.
+// or belongs to another virtual cluster has no room, and no node has more than the quota still allows. A node with too
+// little room for Each members has none, and a gang on several nodes finds no more than Each on any.
 func (c *Cluster) Room(node int, r *Request) int {
 	room := int(c.nodeFree[node])
 	if r.plain() {
@@ -138,7 +215,7 @@ func (c *Cluster) Room(node int, r *Request) int {
 		}
 		room = c.shareRoom(node, r)
 	}
-	return c.limit(node, room, c.freeCPU[node], c.freeMem[node], r)
+	return r.whole(c.limit(node, room, c.freeCPU[node], c.freeMem[node], r))
 }
 
 // shareRoom counts the GPUs of node with enough left for a share of r.
@@ -189,7 +266,7 @@ func (c *Cluster) fits(r *Request) bool {
 		if r.VC != 0 {
 			free = int(c.vcs.free[c.vcs.domain[r.VC]])
 		}
-		if free < r.GPUs || r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0 {
+		if free < r.GPUs || r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.Each == 0 {
 			return free >= r.GPUs
 		}
 	}

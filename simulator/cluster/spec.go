@@ -17,6 +17,10 @@ type Spec struct {
 	Speeds map[string]float64 `yaml:"speeds,omitempty"`
 	// VCs are virtual clusters. If there are any, every job belongs to one, by name, and jobs of others are refused.
 	VCs []VCSpec `yaml:"vcs,omitempty"`
+	// Literal reads jobs to the letter, as the environments of version 1 do: a gang may be on any nodes whatever its job
+	// says of their number (traces.Job.Nodes), and types of GPU are compared letter by letter, so that a job that names
+	// one does not run on nodes that name none. It is no part of the description.
+	Literal bool `yaml:"-" json:"-"`
 }
 
 // VCSpec is a virtual cluster. If it owns nodes, its jobs run only there, and no other jobs do. Virtual clusters

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,9 @@ func TestParseShortForms(t *testing.T) {
 		{"swf-256", 256, 256, 1, true},
 		{"swf:1", 1, 1, 1, true},
 		{"6x8", 48, 6, 1, false},
+		{"8x8:a100", 64, 8, 1, false},
+		{"4x8:NVIDIA-A100.80_GB+2x4:v100", 40, 6, 1, false},
+		{"4x8+2x4", 40, 6, 1, false},
 		{"1x1", 1, 1, 1, false},
 		{"dally:4x2", 64, 8, 4, false},
 		{"dally-1x1", 8, 1, 1, false},
@@ -42,9 +46,20 @@ func TestParseShortForms(t *testing.T) {
 	}
 }
 
+func TestParseReadsTypes(t *testing.T) {
+	spec, _, err := cluster.Parse("4x8:a100+2x4:V100+1x2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mustNew(t, "", spec)
+	if !slices.Equal(c.Types(), []string{"a100", "V100", ""}) || c.TypeOf(3) != 0 || c.TypeOf(5) != 1 || c.TypeOf(6) != 2 {
+		t.Error(c.Types(), c.TypeOf(3), c.TypeOf(5), c.TypeOf(6))
+	}
+}
+
 func TestParseLeavesOtherNamesAlone(t *testing.T) {
 	for _, in := range []string{"", "philly-192", "x8", "6x", "pool", "pool:", "pool:x", "6X8", "6x8x2", " 6x8", "-6x8",
-		"pool:-1", "dally:4", "dally4x2", "Dally:4x2"} {
+		"pool:-1", "6x8:", "6x8:a100+", "6x8:a100+v100", "+6x8", "6x8:a 100", "6x8:a/b", "pool:8:a100", "dally:4", "dally4x2", "Dally:4x2"} {
 		if _, ok, err := cluster.Parse(in); ok || err != nil {
 			t.Errorf("Parse(%q) = ok %v, error %v; want no short form", in, ok, err)
 		}
@@ -53,7 +68,7 @@ func TestParseLeavesOtherNamesAlone(t *testing.T) {
 
 func TestParseRefusesImpossibleSizes(t *testing.T) {
 	for _, in := range []string{"pool:0", "swf-0", "0x8", "6x0", "6x1025", "99999999999999999999x8",
-		"pool:99999999999999999999", "1048577x1", "dally:0x4", "dally:4x0", "dally:99999999999999999999x1"} {
+		"pool:99999999999999999999", "1048577x1", "dally:0x4", "dally:4x0", "dally:99999999999999999999x1", "4x8:a+0x4:b", "4x0:a", "99999999999999999999x8:a"} {
 		_, ok, err := cluster.Parse(in)
 		if !ok || err == nil || !strings.Contains(err.Error(), in) {
 			t.Errorf("Parse(%q) = ok %v, error %v; want an error that names it", in, ok, err)

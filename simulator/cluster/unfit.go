@@ -20,6 +20,7 @@ type Unfit struct {
 	VCs   map[string]int // belong to a virtual cluster that the cluster does not have, by its name
 	Quota int            // ask for more than the quota of their virtual cluster
 	Types map[string]int // ask for GPU types that the cluster does not have, by the types that they take, joined by "|"
+	Shape int            // would fit if their GPUs were on any nodes: no nodes have as many as they take on each of theirs
 	Rooms int            // ask for more GPUs of their type, or more cores or memory, than nodes that they may use have
 }
 
@@ -40,6 +41,12 @@ func (u *Unfit) Count(c *Cluster, j *traces.Job) {
 	case !c.pool && len(j.GPUTypes) > 0 && r.GPUs > 0 && r.Types == 0:
 		count(&u.Types, strings.Join(j.GPUTypes, "|"))
 	default:
+		if r.Each > 0 {
+			if r.Each = 0; c.everFits(&r) {
+				u.Shape++
+				return
+			}
+		}
 		u.Rooms++
 	}
 }
@@ -69,6 +76,7 @@ func (u *Unfit) Reasons(c *Cluster) []string {
 	}
 	add(u.Large, "asks", "ask", "for more than its %s", plain.Count(c.GPUs(), "GPU", "GPUs"))
 	add(u.Quota, "asks", "ask", "for more than the quota of the virtual cluster")
+	add(u.Shape, "asks", "ask", "for more GPUs on each of their nodes, or for more such nodes, than it has")
 	add(u.Rooms, "asks", "ask", "for more GPUs of a type, or more cores or memory, than its nodes have")
 	if named := slices.DeleteFunc(slices.Clone(c.Types()), func(t string) bool { return t == "" }); len(named) == 0 &&
 		len(u.Types) > 0 {

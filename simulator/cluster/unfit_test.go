@@ -20,12 +20,14 @@ func TestReasonsForWhichJobsNeverFit(t *testing.T) {
 		}
 		return cluster.Spec{Name: "c", Racks: []cluster.RackSpec{{Nodes: nodes}}}
 	}
+	literal := func(s cluster.Spec) cluster.Spec { s.Literal = true; return s }
 	divided := typed("a100", "a100")
 	divided.VCs = []cluster.VCSpec{{Name: "prod", Quota: 4}, {Name: "dev"}}
 	job := func(gpus int, types ...string) traces.Job {
 		return traces.Job{GPUs: gpus, GPUMilli: 1000, GPUTypes: types}
 	}
 	in := func(vc string, j traces.Job) traces.Job { j.VC = vc; return j }
+	on := func(nodes int, j traces.Job) traces.Job { j.Nodes = nodes; return j }
 	needs := func(cores, mem int64, j traces.Job) traces.Job {
 		j.CPUMilli, j.MemBytes = cores*1000, mem<<30
 		return j
@@ -36,13 +38,13 @@ func TestReasonsForWhichJobsNeverFit(t *testing.T) {
 		want []string
 	}{
 		"too large": {typed("a100"), []traces.Job{job(9), job(100)}, nil},
-		"no types": {typed(""), []traces.Job{job(1, "A100"), job(1, "a100"), job(1, "a100")},
+		"no types": {literal(typed("")), []traces.Job{job(1, "A100"), job(1, "a100"), job(1, "a100")},
 			[]string{
 				"3 ask for a GPU type, a100 (2), A100 (1), and its GPUs have none: gpu_type: a100 at the nodes of a cluster file names it"}},
-		"one type": {typed(""), []traces.Job{job(1, "1g.5gb")},
+		"one type": {literal(typed("")), []traces.Job{job(1, "1g.5gb")},
 			[]string{
 				"1 asks for a GPU type, 1g.5gb (1), and its GPUs have none: gpu_type: 1g.5gb at the nodes of a cluster file names it"}},
-		"capitals": {typed("a100", "v100"), []traces.Job{job(1, "A100"), job(2, "A100")},
+		"capitals": {literal(typed("a100", "v100")), []traces.Job{job(1, "A100"), job(2, "A100")},
 			[]string{
 				"2 ask for GPU type A100, and it has a100: write gpu_type: A100 in the cluster file, or a100 in the trace, if they are the same"}},
 		"whole name": {typed("a100"), []traces.Job{job(1, "NVIDIA-A100-SXM4-80GB")},
@@ -61,11 +63,14 @@ func TestReasonsForWhichJobsNeverFit(t *testing.T) {
 			[]string{"1 asks for GPU type \ufffd[2J, and it has v100"}},
 		"enough not": {typed("a100", "v100"), []traces.Job{job(9, "a100"), needs(1000, 1, job(1)), needs(1, 9999, job(0))},
 			[]string{"3 ask for more GPUs of a type, or more cores or memory, than its nodes have"}},
+		"on too many nodes": {typed("a100", "v100"), []traces.Job{on(3, job(3)), on(1, job(16)), on(2, job(18))},
+			[]string{"2 ask for more GPUs on each of their nodes, or for more such nodes, than it has",
+				"1 asks for more than its 16 GPUs"}},
 		"no such VC": {divided, []traces.Job{in("test", job(1)), in("test", job(1)), in("", job(1)), in("prod", job(5))},
 			[]string{"2 belong to virtual cluster test, and the cluster has prod, dev",
 				"1 asks for more than the quota of the virtual cluster",
 				"1 belongs to no virtual cluster, or to others, and the cluster has prod, dev"}},
-		"all of them": {typed("a100"), []traces.Job{job(9), job(10), job(1, "A100")},
+		"all of them": {literal(typed("a100")), []traces.Job{job(9), job(10), job(1, "A100")},
 			[]string{"2 ask for more than its 8 GPUs",
 				"1 asks for GPU type A100, and it has a100: write gpu_type: A100 in the cluster file, or a100 in the trace, if they are the same"}},
 	} {

@@ -294,7 +294,8 @@ func (p *promise) holdConservative(v *sim.View, d *sim.Decision, lines map[int32
 func (x *world) counts() bool {
 	for i := range x.jobs {
 		j := &x.jobs[i]
-		if x.spec.Pool == 0 && (j.GPUMilli != 1000 || j.GPUTypes != nil || j.CPUMilli > 0 || j.MemBytes > 0) {
+		if x.spec.Pool == 0 && (j.GPUMilli != 1000 || j.GPUTypes != nil || j.CPUMilli > 0 || j.MemBytes > 0 ||
+			j.Nodes > 0) {
 			return false
 		}
 	}

@@ -91,7 +91,7 @@ func TestScalingAllTimesScalesTheRun(t *testing.T) {
 		}
 		for i := range x.jobs {
 			if j := &x.jobs[i]; halves && j.GPUs > 0 {
-				j.GPUs, j.GPUMilli = []int{0, 1, 2, 4, 4}[j.GPUs], 1000
+				j.GPUs, j.GPUMilli = []int{0, 1, 2, 4, 4}[min(j.GPUs, 4)], 1000
 			}
 		}
 		factor := time.Duration(1) << number(t, 1, 4, "power")

@@ -279,7 +279,16 @@ func (w *witness) whole(l *life) {
 		}
 		ok := len(t.GPUTypes) == 0 || g < 0
 		for _, k := range t.GPUTypes {
-			ok = ok || k == n.kind
+			ok = ok || k == n.kind || n.kind == ""
+		}
+		here := 0
+		for _, other := range l.gpus {
+			if w.nodeOf(other) == w.nodeOf(g) {
+				here++
+			}
+		}
+		if t.Nodes > 0 && l.n > 1 && l.n%t.Nodes == 0 && t.MaxGPUs == 0 && here != l.n/t.Nodes {
+			w.fail("%s has %d GPUs on node %d, want %d nodes with equal parts of %d", t.ID, here, w.nodeOf(g), t.Nodes, l.n)
 		}
 		owns := ""
 		for _, v := range w.x.spec.VCs {

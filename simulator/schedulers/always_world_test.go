@@ -229,7 +229,7 @@ func drawJobs(t *rapid.T, x *world, w wants) {
 
 // drawOddity changes j into something other than a gang of whole GPUs.
 func drawOddity(t *rapid.T, x *world, j *traces.Job) {
-	switch one(t, []string{"none", "share", "type", "cores", "memory", "no GPU", "elastic", "deadline"}, "oddity") {
+	switch one(t, []string{"none", "share", "type", "cores", "memory", "no GPU", "elastic", "deadline", "nodes"}, "oddity") {
 	case "share":
 		j.GPUMilli = one(t, []int{500, 300, 999, 1}, "thousandths")
 	case "type":
@@ -244,6 +244,8 @@ func drawOddity(t *rapid.T, x *world, j *traces.Job) {
 		j.GPUs, j.GPUMilli, j.CPUMilli = 0, 0, int64(number(t, 0, 8, "cores of the job"))*1000
 	case "elastic":
 		j.MinGPUs, j.MaxGPUs = number(t, 0, j.GPUs, "least GPUs"), j.GPUs+number(t, 0, 3, "more GPUs")
+	case "nodes":
+		j.GPUs, j.Nodes = one(t, []int{2, 2, 3, 4, 4, 6}, "GPUs on nodes"), number(t, 1, 3, "nodes of the job")
 	case "deadline":
 		j.Deadline, j.Priority = j.Submit+j.Work*2, number(t, 0, 3, "priority")
 	}
@@ -357,7 +359,7 @@ func (x *world) String() string {
 			{"types", j.GPUTypes, j.GPUTypes == nil}, {"milli-cores", j.CPUMilli, j.CPUMilli == 0},
 			{"bytes", j.MemBytes, j.MemBytes == 0},
 			{"elastic", [2]int{j.MinGPUs, j.MaxGPUs}, j.MaxGPUs == 0}, {"user", j.User, j.User == ""}, {"VC", j.VC, j.VC == ""},
-			{"model", j.Model, false},
+			{"nodes", j.Nodes, j.Nodes == 0}, {"model", j.Model, false},
 		} {
 			if !k.none {
 				fmt.Fprintf(&b, ", %s %v", k.what, k.value)

@@ -339,8 +339,8 @@ func TestBackfillingAgreesWithTheTextbook(t *testing.T) {
 		for _, order := range []string{"fifo", "sjf", "largest", "wfp3", "random"} {
 			t.Run(order+"+"+backfill, func(t *testing.T) {
 				rapid.Check(t, func(t *rapid.T) {
-					agreesWithTheTextbook(t, order, backfill, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"),
-						nil)
+					agreesOn(t, order, backfill, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 60).Draw(t, "jobs"),
+						nil, rapid.Bool().Draw(t, "chunks"))
 				})
 			})
 		}
@@ -367,8 +367,19 @@ func TestBackfillingAgreesWithTheTextbookUnderForecasts(t *testing.T) {
 // it is not nil.
 func agreesWithTheTextbook(t fatal, order, backfill string, seed uint64, n int, by predict.Maker) {
 	t.Helper()
+	agreesOn(t, order, backfill, seed, n, by, false)
+}
+
+// agreesOn is agreesWithTheTextbook; with chunks, gangs say on how many nodes they are.
+func agreesOn(t fatal, order, backfill string, seed uint64, n int, by predict.Maker, chunks bool) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
 	spec, jobs := estimated(r, n)
+	for i := 0; chunks && i < n; i++ {
+		if j := &jobs[i]; j.GPUs > 1 {
+			j.Nodes = r.IntN(4)
+		}
+	}
 	cfg := schedulers.DefaultConfig()
 	cfg.Order, cfg.Admission, cfg.Backfill, cfg.Seed = order, "strict", backfill, r.Uint64()
 	cfg.Placement = fixedPlacements[r.IntN(len(fixedPlacements))]
@@ -416,6 +427,7 @@ func countable(spec *cluster.Spec, jobs []traces.Job, all bool) bool {
 	for i := range jobs {
 		if j := &jobs[i]; all {
 			j.GPUs, j.GPUMilli, j.GPUTypes, j.CPUMilli, j.MemBytes = max(1, j.GPUs), 1000, nil, 0, 0
+			j.Nodes = 0
 		}
 	}
 	return true

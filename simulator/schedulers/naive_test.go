@@ -162,7 +162,7 @@ func (n *naive) rerank(v *sim.View, p *sim.Point) {
 	keep, stops, starts := n.count(v, order)
 	if c := v.Cluster(); !c.Pool() {
 		for _, j := range order {
-			if r := v.Request(j); r.Milli != 1000 || r.Types != 0 || r.CPUMilli != 0 || r.MemBytes != 0 ||
+			if r := v.Request(j); r.Milli != 1000 || r.Types != 0 || r.CPUMilli != 0 || r.MemBytes != 0 || r.Each != 0 ||
 				cluster.Constrained(n.place) {
 				stops, starts = n.place1by1(v, order, keep)
 				break

@@ -48,14 +48,14 @@ func startsOf(t fatal, spec cluster.Spec, jobs []traces.Job, cfg schedulers.Conf
 }
 
 // kinds of hardware and jobs for which counting GPUs does not say what fits.
-var hardware = []string{"plain", "types", "cores", "shares", "quotas", "counter with quotas", "all"}
+var hardware = []string{"plain", "types", "cores", "shares", "quotas", "counter with quotas", "chunks", "all"}
 
 // hard draws a few nodes, and jobs that keep them busy and fragment them.
 func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Job) {
 	some := func(k string) bool { return kind == k || kind == "all" && r.IntN(2) == 0 }
 	gpus, nodes := 2+2*r.IntN(2), 2+r.IntN(3)
 	var rack cluster.RackSpec
-	types, cores, shares := some("types"), some("cores"), some("shares")
+	types, cores, shares, chunks := some("types"), some("cores"), some("shares"), some("chunks")
 	for range nodes {
 		node := cluster.NodeSpec{GPUs: gpus}
 		if types {
@@ -63,7 +63,7 @@ func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Jo
 		}
 		if cores {
 			node.CPUs, node.MemGB = 8, 32
-		} else if shares {
+		} else if shares || chunks {
 			node.CPUs = 100 // enough: so that no job is one of those for which counting is enough
 		}
 		rack.Nodes = append(rack.Nodes, node)
@@ -87,7 +87,7 @@ func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Jo
 		case cores && r.IntN(8) == 0:
 			j.GPUs, j.GPUMilli = 0, 0
 		}
-		if shares && !cores {
+		if (shares || chunks) && !cores {
 			j.CPUMilli = int64(max(1, j.GPUs))
 		}
 		if cores {
@@ -95,6 +95,9 @@ func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Jo
 		}
 		if types && j.GPUs > 0 {
 			j.GPUTypes = [][]string{{"A", "B"}, {"A"}, {"B"}}[r.IntN(3)]
+		}
+		if chunks && j.GPUs > 1 && r.IntN(3) > 0 {
+			j.Nodes = (j.GPUs+gpus-1)/gpus + r.IntN(2)
 		}
 		if vcs {
 			j.VC = []string{"a", "b"}[r.IntN(2)]
@@ -139,8 +142,8 @@ func TestJobsThatAreLetPastOthersDelayNone(t *testing.T) {
 func listed(jobs []traces.Job) (text string) {
 	for i := range jobs {
 		j := &jobs[i]
-		text += fmt.Sprintf("%s: at %v for %v on %d×%d‰ %v %d milli-cores %d bytes %s\n", j.ID, j.Submit, j.Work, j.GPUs,
-			j.GPUMilli, j.GPUTypes, j.CPUMilli, j.MemBytes, j.VC)
+		text += fmt.Sprintf("%s: at %v for %v on %d×%d‰ %v %d milli-cores %d bytes %s %d nodes\n", j.ID, j.Submit, j.Work,
+			j.GPUs, j.GPUMilli, j.GPUTypes, j.CPUMilli, j.MemBytes, j.VC, j.Nodes)
 	}
 	return text
 }
@@ -173,6 +176,8 @@ func TestTheFirstInLineDoesNotStarve(t *testing.T) {
 			full(4, func(j *traces.Job) { j.GPUTypes = []string{"A"} }),
 			full(1, func(j *traces.Job) { j.GPUTypes = []string{"A"} }), "first-fit", 0},
 		"a node": {nodes(cluster.NodeSpec{Count: 2, GPUs: 4}), full(4, same), full(1, same), "consolidate-first", 3},
+		"chunks": {nodes(cluster.NodeSpec{Count: 3, GPUs: 4}), full(9, func(j *traces.Job) { j.Nodes = 3 }), full(2, same),
+			"worst-fit", 0},
 		"a whole GPU": {nodes(cluster.NodeSpec{GPUs: 1}), full(1, same), full(1, func(j *traces.Job) { j.GPUMilli = 500 }),
 			"first-fit", 0},
 		"whole GPUs": {nodes(cluster.NodeSpec{GPUs: 4}), full(4, same), full(1, func(j *traces.Job) { j.GPUMilli = 500 }),

@@ -19,6 +19,9 @@ func (s *Simulator) Apply(d *Decision) error {
 	if !s.begun || s.waited || s.over {
 		return fmt.Errorf("%w: there is no open decision point", ErrDecision)
 	}
+	if err := s.shaped(d); err != nil {
+		return err
+	}
 	var err error
 	switch d.Op {
 	case Wait:
@@ -40,6 +43,19 @@ func (s *Simulator) Apply(d *Decision) error {
 		s.decisions++
 	}
 	return err
+}
+
+// shaped returns an error if a gang that takes the same number of GPUs on each of its nodes would not get it. Facts may
+// say otherwise: another scheduler may have read the job in another way.
+func (s *Simulator) shaped(d *Decision) error {
+	if d.Op != StartJob && d.Op != MigrateJob || d.Job < 0 || int(d.Job) >= len(s.jobs) {
+		return nil
+	}
+	if r := &s.jobs[d.Job].req; r.Each > 0 && len(d.GPUs) == r.GPUs && !s.cluster.Shaped(r, d.GPUs) {
+		return fmt.Errorf("%w: job %d (%s) is placed on %v, want %d GPUs on each of %d nodes", ErrDecision, d.Job,
+			s.traced[d.Job].ID, d.GPUs, r.Each, r.GPUs/r.Each)
+	}
+	return nil
 }
 
 func (s *Simulator) wait(until int64) error {

@@ -127,9 +127,13 @@ func (s *Simulator) fingerprint() uint64 {
 	}
 	// Runs without a predictor have the fingerprint that they had before there were predictors.
 	settings := strings.Replace(fmt.Sprintf("%+v", cfg), " Predictor:<nil>", "", 1)
-	// So have clusters whose nodes have no names.
-	spec := strings.ReplaceAll(fmt.Sprintf("%+v", s.cluster.Spec()), " Names:[]", "")
-	return rng.Hash(fmt.Sprintf("%s %v %s %s", settings, s.cfg.Interference != nil, name, spec))
+	return rng.Hash(fmt.Sprintf("%s %v %s %s", settings, s.cfg.Interference != nil, name, described(s.cluster.Spec())))
+}
+
+// described returns a cluster as a fingerprint has it. What a cluster does not use of what clusters could not be given
+// before is left out.
+func described(spec cluster.Spec) string {
+	return strings.NewReplacer(" Literal:false", "", " On:[]", "", " Names:[]", "").Replace(fmt.Sprintf("%+v", spec))
 }
 
 // RestoreSnapshot continues from src, a snapshot of a simulator with the same configuration and cluster. jobs is the

@@ -12,7 +12,8 @@ import (
 // lwf is least workload first, LWF-κ (Wang, Shi, Wang, Chu: "Communication contention aware scheduling of multiple deep
 // learning training jobs", 2020). The load of a GPU is the work left of the jobs on it, at rate 1, by the estimates. A
 // gang of up to κ GPUs takes those with the least load, on any nodes. A larger one goes node by node, in order of the
-// mean load of all the node's GPUs, and takes what each has room for, least loaded first. Ties go to the lowest number.
+// mean load of all the node's GPUs, and takes what each has room for, least loaded first; so does one that says how many
+// GPUs it takes on each node. Ties go to the lowest number.
 //
 // The authors' simulator knows run times, keeps its own account of loads, which includes an estimate of communication,
 // and sorts its list of nodes in place, so that ties depend on earlier placements. Here the load is that of the run.
@@ -63,7 +64,7 @@ func (p *lwf) Place(v *sim.View, _ sim.Job, r *cluster.Request, c *cluster.Clust
 		return p.cpu.Place(c, r, dst)
 	}
 	p.weigh(v, c)
-	if r.GPUs <= p.k {
+	if r.GPUs <= p.k && r.Each == 0 {
 		return p.least(c, r, dst), true
 	}
 	return p.byNode(c, r, dst), true
@@ -134,7 +135,7 @@ func (p *lwf) byNode(c *cluster.Cluster, r *cluster.Request, dst []cluster.GPU) 
 		p.gpus = p.gpus[:0]
 		p.usable(c, int(n.at), r)
 		slices.SortFunc(p.gpus, loaded[int64].compare)
-		for _, g := range p.gpus[:p.took[n.at]] {
+		for _, g := range p.gpus[:p.took[n.at]] { // of a gang in chunks, one chunk
 			if dst = append(dst, cluster.GPU(g.at)); len(dst) == r.GPUs {
 				return dst
 			}

@@ -21,10 +21,21 @@ func (b *Bounds) Begin(picky bool) { b.picky, b.all = picky, b.all[:0] }
 // under reports whether a job that asks for r for as long as lasts asks for no less than the bound's job.
 func (b *Bounds) under(k *bound, r *cluster.Request, lasts int64) bool {
 	q := &k.req
-	return k.lasts <= lasts && q.VC == r.VC && (q.Types == 0 || r.Types != 0 && r.Types&^q.Types == 0) &&
+	return k.lasts <= lasts && q.VC == r.VC && b.shaped(q, r) && (q.Types == 0 || r.Types != 0 && r.Types&^q.Types == 0) &&
 		q.CPUMilli <= r.CPUMilli && q.MemBytes <= r.MemBytes &&
 		(q.GPUs == r.GPUs || !b.picky && 0 < q.GPUs && q.GPUs < r.GPUs) &&
 		(q.Milli == r.Milli || !b.picky && q.Milli < r.Milli)
+}
+
+// shaped reports whether r's GPUs are on no fewer nodes, with no fewer on each, than q's, as far as q says.
+func (b *Bounds) shaped(q, r *cluster.Request) bool {
+	switch {
+	case b.picky:
+		return q.Each == r.Each
+	case q.Each == 0:
+		return true
+	}
+	return r.Each >= q.Each && r.GPUs/r.Each >= q.GPUs/q.Each
 }
 
 // Of returns a time before which a job that asks for r for as long as lasts has no place.

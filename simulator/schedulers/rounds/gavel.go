@@ -82,6 +82,7 @@ type gavelJob struct {
 type gavelKind struct {
 	profile *traces.Profile
 	milli   int
+	each    int
 	types   uint64
 	weight  float64
 }
@@ -224,7 +225,7 @@ func (g *gavel) holds(r *cluster.Request, t int) bool {
 		return g.fair.room[0]*1000 >= float64(r.GPUs*r.Milli)
 	case g.fair.room[t] < float64(r.GPUs):
 		return false
-	case r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0:
+	case r.VC == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.Each == 0:
 		return true
 	}
 	k := *r
@@ -262,7 +263,7 @@ func (g *gavel) work(v *sim.View) error {
 	clear(g.index)
 	for _, e := range g.list {
 		r := v.Request(e.Job)
-		kind := gavelKind{v.Trace(e.Job).Profile, r.GPUs * r.Milli, r.Types, weight(v.Trace(e.Job))}
+		kind := gavelKind{v.Trace(e.Job).Profile, r.GPUs * r.Milli, r.Each, r.Types, weight(v.Trace(e.Job))}
 		i, ok := g.index[kind]
 		if g.ftf || !ok {
 			i = len(f.size)
