@@ -103,7 +103,7 @@ func TestBadRecords(t *testing.T) {
 		}},
 		{"of the GPU time, can never fit", func(o *Options) {
 			for i := range o.Jobs[:10] {
-				o.Jobs[i].GPUTypes = []string{"h100"}
+				o.Jobs[i].GPUs = 9
 			}
 		}},
 		{"arrived in one half", func(o *Options) {

@@ -10,25 +10,27 @@ import (
 	"clustergym/simulator/sim"
 )
 
-// draws is the environment variable with the number of accountings of TestTheTrueEffectIsInside; default 2.
+// draws is the environment variable with the number of accountings of TestTheTrueEffectIsInside, of 3,000 jobs
+// each; default one of 800.
 const draws = "CLUSTERGYM_ASSESS_DRAWS"
 
 // The effect of shortest job first, known by simulation of the cluster that wrote the record, lies in the interval that
 // is printed, for schedulers that are known.
 func TestTheTrueEffectIsInside(t *testing.T) {
-	n := 2
+	n, length := 1, 800
 	if text := os.Getenv(draws); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {
 			t.Fatal(err)
 		}
+		length = 3000
 	}
 	on := spec(t, "8x8")
 	for _, rule := range []string{"fifo+strict+easy", "fifo+skip", "multifactor+strict+easy"} {
 		inside, missing, missed := 0, 0, ""
 		for k := range n {
 			seed := uint64(100 + k)
-			jobs := history(t, on, 64, 3000, .8, rule, seed)
+			jobs := history(t, on, 64, length, .8, rule, seed)
 			sch, err := incumbent.Rule("sjf+strict+easy", "consolidate-best", sim.Estimates{Mode: sim.EstimateHistory})
 			if err != nil {
 				t.Fatal(err)
