@@ -188,6 +188,9 @@ func (a *assessor) models() error {
 	}
 	best := &fitted[0]
 	a.model = a.past.Waits(best.Schedule)
+	if a.past, err = a.past.On(&best.Model, cmp.Or(best.Placement, a.opt.Placement)); err != nil {
+		return err
+	}
 	a.opt.Placement = cmp.Or(best.Placement, a.opt.Placement) // rivals put jobs where it does
 	a.calibrate(best)
 	return nil

@@ -154,19 +154,34 @@ func larger(spec cluster.Spec, gpus int) (cluster.Spec, int) {
 	nodes := max(1, (gpus+common.GPUs/2)/max(1, common.GPUs))
 	common.Count = cluster.Count(nodes)
 	spec.Racks = append(slices.Clone(spec.Racks), cluster.RackSpec{Nodes: []cluster.NodeSpec{common}})
+	spec.VCs = resized(spec.VCs, nodes)
 	return spec, nodes * common.GPUs
 }
 
+// resized gives the virtual cluster that owns most nodes so many more. Without virtual clusters that own nodes nothing
+// changes.
+func resized(vcs []cluster.VCSpec, nodes int) []cluster.VCSpec {
+	at := -1
+	for i, v := range vcs {
+		if v.Nodes > 0 && (at < 0 || v.Nodes > vcs[at].Nodes) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return vcs
+	}
+	vcs = slices.Clone(vcs)
+	vcs[at].Nodes = max(1, vcs[at].Nodes+nodes)
+	return vcs
+}
+
 // smaller takes the last rack away, or where that is more than a quarter of the GPUs, a tenth of the nodes from the end.
-// It returns how many GPUs that is, 0 where it cannot be asked: virtual clusters own nodes by their number.
+// It returns how many GPUs that is, 0 where it cannot be asked.
 func smaller(spec cluster.Spec) (small cluster.Spec, lost int, what string) {
 	if spec.Pool > 0 {
 		lost = spec.Pool / 10
 		spec.Pool -= lost
 		return spec, lost, "a tenth of them"
-	}
-	if slices.ContainsFunc(spec.VCs, func(v cluster.VCSpec) bool { return v.Nodes > 0 }) {
-		return spec, 0, ""
 	}
 	racks, nodes, all := 0, 0, 0
 	for _, r := range spec.Racks {
@@ -184,7 +199,8 @@ func smaller(spec cluster.Spec) (small cluster.Spec, lost int, what string) {
 	small = spec
 	small.Racks = slices.Clone(spec.Racks)
 	end := len(small.Racks) - 1
-	if racks > 1 && inLast > 0 && 4*inLast <= all {
+	owned := slices.ContainsFunc(spec.VCs, func(v cluster.VCSpec) bool { return v.Nodes > 0 })
+	if racks > 1 && inLast > 0 && 4*inLast <= all && !owned {
 		if last.Count.N() > 1 {
 			small.Racks[end].Count = cluster.Count(last.Count.N() - 1)
 		} else {
@@ -201,6 +217,7 @@ func smaller(spec cluster.Spec) (small cluster.Spec, lost int, what string) {
 // withoutNodes takes so many nodes from the end.
 func withoutNodes(spec cluster.Spec, nodes int) (small cluster.Spec, lost int, what string) {
 	what = plain.Count(nodes, "node", "nodes")
+	vcs := resized(spec.VCs, -nodes)
 	var kept []cluster.RackSpec
 	for _, r := range spec.Racks {
 		for range r.Count.N() {
@@ -223,6 +240,6 @@ func withoutNodes(spec cluster.Spec, nodes int) (small cluster.Spec, lost int, w
 		}
 	}
 	small = spec
-	small.Racks = kept
+	small.Racks, small.VCs = kept, vcs
 	return small, lost, what
 }

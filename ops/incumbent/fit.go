@@ -96,6 +96,14 @@ func (p *Past) Models() []Model {
 		Model{Name: "drf+strict+easy", Text: "the user with the fewest GPUs first, with back-filling"},
 	)
 	all = append(all, p.owned()...)
+	if vcs := p.partitions(); vcs != nil {
+		for _, m := range all {
+			if m.Limits == AsRecorded {
+				m.Apart, m.vcs, m.Text = true, vcs, m.Text+"; each partition on nodes of its own"
+				all = append(all, m)
+			}
+		}
+	}
 	if len(p.Spec.VCs) > 0 {
 		for i := range all {
 			all[i].Apart = true
@@ -133,12 +141,21 @@ func (p *Past) For(m *Model, placement string) (*Past, error) {
 		}
 		q = q.Limited(func(*traces.Job) time.Duration { return longest })
 	}
-	if !m.Apart && len(p.Spec.VCs) > 0 {
-		spec := p.Spec
+	return q.On(m, placement)
+}
+
+// On returns p on the nodes that a model gives to the jobs: what other policies have to keep to.
+func (p *Past) On(m *Model, placement string) (*Past, error) {
+	spec := p.Spec
+	switch {
+	case m.vcs != nil && len(spec.VCs) == 0:
+		spec.VCs = m.vcs
+	case !m.Apart && len(spec.VCs) > 0:
 		spec.VCs = nil
-		return q.With(spec, placement)
+	default:
+		return p, nil
 	}
-	return q, nil
+	return p.With(spec, placement)
 }
 
 // PlayModel plays a model of the incumbent.
@@ -283,6 +300,7 @@ func (f *fitting) play(models []Model) ([]Fitted, error) {
 // and ends where no neighbour is closer.
 const (
 	refined     = 3
+	rounds      = 8
 	mostRefined = 20_000 // jobs
 )
 
@@ -293,7 +311,7 @@ func (f *fitting) refine(all []Fitted) ([]Fitted, error) {
 		return all, nil
 	}
 	best := all[at]
-	for range refined {
+	for range rounds * mostRefined / max(mostRefined, 4*len(f.past.Jobs)) { // fewer for long records
 		var near []Model
 		for _, r := range best.own.neighbours() {
 			near = append(near, r.model(best.own.of))

@@ -31,9 +31,14 @@ func demand(t testing.TB, n int, seed uint64) []traces.Job {
 		j.Work = j.Work.Round(time.Second)
 		j.Estimate = max(j.Estimate, j.Work).Round(time.Second)
 		j.Group = [...]string{"chem", "bio", "phys", "ml"}[len(j.User)%2+2*(i%2)]
+		j.VC = "main"
+		if i%4 == 0 {
+			j.VC = "own"
+			j.GPUs = min(j.GPUs, 8)
+		}
 		work += j.GPUHours()
 	}
-	f := work / .8 / gpus / all[n-1].Submit.Hours()
+	f := work / .7 / gpus / all[n-1].Submit.Hours()
 	for i := range all {
 		all[i].Submit = time.Duration(f * float64(all[i].Submit)).Round(time.Second)
 	}
@@ -99,10 +104,16 @@ func TestFitFindsTheSchedulerThatRan(t *testing.T) {
 			[]string{"first-account+easy"}, true},
 		{Model{Name: "fair", own: &Ranking{HalfLife: 5 * 24 * time.Hour, Age: 1.5, Size: .1, Owner: Account}},
 			[]string{"fairshare-accounts"}, false},
+		{Model{Name: "fifo+strict", Apart: true, vcs: []cluster.VCSpec{{Name: "main", Nodes: 6}, {Name: "own", Nodes: 2}}},
+			[]string{"fifo+strict"}, true},
 		{Model{Name: "fifo+strict+easy", Placement: "best-fit"}, []string{"fifo+strict+easy"}, false},
 	} {
 		t.Run(x.ran.Name, func(t *testing.T) {
-			jobs := ran(t, nodes, demand(t, 1200, 2), x.ran)
+			n := 1200
+			if !x.exact {
+				n = 2500 // the second half of fewer is a few crowds
+			}
+			jobs := ran(t, nodes, demand(t, n, 2), x.ran)
 			p, _ := past(t, nodes, jobs)
 			one, err := Fit(t.Context(), p, "consolidate-best", 1, nil)
 			if err != nil {

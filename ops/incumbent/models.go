@@ -19,6 +19,8 @@ type Model struct {
 	// Apart says that jobs keep to the nodes of their virtual cluster (partition). It is false of models that pool them.
 	Apart bool
 
+	// vcs are the virtual clusters that a model with Apart takes from the record, where the cluster has none.
+	vcs []cluster.VCSpec
 	own *Ranking // what a model ranks by that no policy of the simulator does; nil = Name says it
 }
 

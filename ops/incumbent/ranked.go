@@ -51,13 +51,19 @@ type ranked struct {
 	uses  map[string]*use
 	names []string // of uses, in order of appearance
 	first map[string]bool
-	todo  []sim.Job
-	key   map[sim.Job]float64
+	todo  []candidate
 	runs  []sim.Job
 	at    time.Duration
 	next  int
 	fresh bool
 	gaps  map[int32]*gap // by virtual cluster that owns nodes, 0 = the others
+}
+
+// candidate is a waiting job with its key: the least goes first.
+type candidate struct {
+	key float64
+	pos int
+	job sim.Job
 }
 
 // gap is what jobs behind the first in line may use.
@@ -81,7 +87,7 @@ func newRanked(r Ranking, placement string) (sim.Scheduler, error) {
 // Reset implements sim.Scheduler.
 func (s *ranked) Reset(v *sim.View) {
 	s.fresh, s.uses, s.names = true, map[string]*use{}, nil
-	s.key, s.gaps = map[sim.Job]float64{}, map[int32]*gap{}
+	s.gaps = map[int32]*gap{}
 	for _, j := range v.Running() {
 		u := s.of(s.Owner(v.Trace(j)), v.Now())
 		u.holds += v.Asked(j)
@@ -110,7 +116,7 @@ func (s *ranked) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		s.begin(v, p)
 	}
 	for s.next < len(s.todo) {
-		j := s.todo[s.next]
+		j := s.todo[s.next].job
 		s.next++
 		r := v.Request(j)
 		g := s.gaps[s.part(v, r)]
@@ -145,24 +151,30 @@ func (s *ranked) begin(v *sim.View, p *sim.Point) {
 			s.of(s.Owner(v.Trace(e.Job)), v.Now()).holds -= v.Asked(e.Job)
 		}
 	}
-	clear(s.key)
 	clear(s.gaps)
 	share := s.shares(v.Now())
 	all := float64(v.Cluster().GPUs())
-	s.todo = append(s.todo[:0], v.Waiting()...)
-	for _, j := range s.todo {
+	s.todo = s.todo[:0]
+	for _, j := range v.Waiting() {
 		t := v.Trace(j)
 		k := -s.Age*float64(v.Now()-t.Submit)/float64(ages) - s.Size*float64(t.GPUs)/all
-		if s.HalfLife > 0 {
-			k -= share[s.Owner(t)]
+		if s.HalfLife > 0 || len(s.first) > 0 {
+			owner := s.Owner(t)
+			k -= share[owner]
+			if s.first[owner] {
+				k -= 1e9
+			}
 		}
-		if s.first[s.Owner(t)] {
-			k -= 1e9
-		}
-		s.key[j] = k
+		s.todo = append(s.todo, candidate{k, v.Pos(j), j})
 	}
-	slices.SortFunc(s.todo, func(a, b sim.Job) int {
-		return cmp.Or(cmp.Compare(s.key[a], s.key[b]), cmp.Compare(v.Pos(a), v.Pos(b)))
+	slices.SortFunc(s.todo, func(a, b candidate) int {
+		switch {
+		case a.key < b.key:
+			return -1
+		case a.key > b.key:
+			return 1
+		}
+		return a.pos - b.pos
 	})
 }
 
@@ -263,7 +275,12 @@ func (r *Ranking) neighbours() []*Ranking {
 		func(x *Ranking) { x.Age *= 2 },
 		func(x *Ranking) { x.Age *= 1.4 },
 		func(x *Ranking) { x.Age /= 1.4 },
+		func(x *Ranking) { x.HalfLife = x.HalfLife * 10 / 14 },
+		func(x *Ranking) { x.HalfLife = x.HalfLife * 14 / 10 },
+		func(x *Ranking) { x.Age *= 1.1 },
+		func(x *Ranking) { x.Age /= 1.1 },
 		func(x *Ranking) { x.Size += .1 },
+		func(x *Ranking) { x.Size = max(0, x.Size-.1) },
 		func(x *Ranking) { x.Size += 1 },
 	} {
 		x := *r
