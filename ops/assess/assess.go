@@ -88,10 +88,9 @@ type assessor struct {
 	real   []float64 // recorded waits by position; of jobs that did not start, until the end
 	bins   *bins     // of the jobs by which policies are compared
 	fitted []incumbent.Fitted
-	model  []float64  // waits under the best model
-	margin float64    // of the model's error, a logarithm of a ratio
-	plays  []played   // of policies, in order of out.Policies
-	tables [][]played // of what-ifs
+	model  []float64 // waits under the best model
+	margin float64   // of the model's error, a logarithm of a ratio
+	plays  []played  // of policies, in order of out.Policies
 }
 
 // played is what came of a policy.
@@ -178,7 +177,8 @@ func (a *assessor) models() error {
 	a.fitted = fitted
 	for i := range fitted {
 		f := &fitted[i]
-		m := Model{Name: f.Name, Text: f.Text, Placement: cmp.Or(f.Placement, a.opt.Placement), Knows: a.limitsOr(f.NeedsLimits()), NotPlayed: f.Left}
+		m := Model{Name: f.Name, Text: f.Text, Placement: cmp.Or(f.Placement, a.opt.Placement),
+			Knows: a.limitsOr(f.NeedsLimits()), NotPlayed: f.Left}
 		if f.Schedule != nil {
 			w := a.past.Waits(f.Schedule)
 			m.Error, m.Mean, m.Second, m.SecondMean = number(f.Error), number(f.Mean), number(f.Second), number(f.SecondMean)

@@ -127,8 +127,8 @@ func fewBlocks(a, b []float64, blocks int, ratio float64) *ci {
 	return &ci{ratio - half, ratio + half}
 }
 
-// effect returns what waits mean against those of the best model. Its interval is that of blocks and, independent of it,
-// that of the model's error: the square root of both squares.
+// effect returns what waits mean against those of the best model. Its interval is that of blocks and, independent of
+// it, that of the model's error: the square root of both squares.
 func (a *assessor) effect(name string, waits []float64) (Effect, *compared) {
 	e := Effect{Mean: incumbent.Mean(waits, a.bins.of)}
 	c := a.bins.compare(name, a.out.Incumbent, waits, a.model)

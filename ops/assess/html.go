@@ -1,6 +1,7 @@
 package assess
 
 import (
+	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
@@ -174,82 +175,7 @@ func (o *Assessment) queue() *queue {
 	return q
 }
 
-var page = template.Must(template.New("assess").Parse(`<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{{.Title}}</title>
-<style>
-{{.Style}}
-main { max-width: 960px; }
-.lead { font-size: 19px; line-height: 1.4; margin: 0 0 16px; overflow-wrap: anywhere; }
-.cards { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 12px; margin: 0 0 20px; }
-.card { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 10px 14px; min-width: 0; }
-.card b { display: block; font-size: 32px; font-weight: 600; line-height: 1.2; }
-.card span, .card small { display: block; color: var(--soft); overflow-wrap: anywhere; }
-.card small { font-size: 12.5px; }
-.bars { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 7px 12px; margin: 0 0 8px; }
-.bars dt { line-height: 34px; }
-.bars dd { margin: 0; font-variant-numeric: tabular-nums; }
-.row { display: flex; align-items: center; gap: 6px; height: 17px; font-size: 12.5px; padding-right: 5em; }
-.row i { display: block; height: 12px; border-radius: 2px; flex: none; }
-.row span { white-space: nowrap; margin-right: -5em; }
-.was, .swatch.was { background: var(--soft); }
-.then, .swatch.then { background: var(--accent); }
-.more { background: #c2410c; }
-.week { width: 100%; table-layout: fixed; white-space: normal; border: 0; }
-.week td { padding: 0; height: 18px; border: 1px solid var(--paper); }
-.week td i { display: block; height: 100%; background: var(--accent); }
-.week th { width: 3.4em; font-size: 12px; padding: 0; white-space: nowrap; }
-.week thead th { width: auto; border: 0; text-align: left; position: static; }
-svg { display: block; width: 100%; height: auto; background: var(--panel); border-radius: 6px; }
-polyline { fill: none; stroke-width: 2; vector-effect: non-scaling-stroke; }
-polyline.was { stroke: var(--soft); stroke-width: 4; opacity: .55; }
-polyline.today { stroke: var(--ink); stroke-width: 1.2; }
-polyline.then { stroke: var(--accent); }
-.swatch.today { background: var(--ink); }
-.edges { display: flex; justify-content: space-between; color: var(--soft); font-size: 12.5px; }
-.sheet { break-inside: avoid; }
-p, li { overflow-wrap: anywhere; }
-@media (max-width: 640px) {
-  .lead { font-size: 17px; }
-  .cards { grid-template-columns: 1fr; gap: 8px; }
-  .card { display: grid; grid-template-columns: 1fr auto; gap: 0 12px; align-items: baseline; }
-  .card b { font-size: 24px; grid-row: span 2; grid-column: 2; grid-row-start: 1; }
-  .bars { grid-template-columns: minmax(0, 1fr); gap: 0; }
-  .bars dt { line-height: 1.6; }
-}
-@media print {
-  .card { border-color: #888; }
-  .row i, .week td i, .swatch { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  h2 { break-after: avoid; }
-}
-</style></head><body><main>
-<h1>{{.Title}}</h1>
-<p class="lead">{{.First}}</p>
-<div class="cards">{{range .Cards}}<div class="card"><span>{{.What}}</span><b>{{.Number}}</b><small>{{.More}}</small></div>{{end}}</div>
-<figure><figcaption>How long jobs wait, by their size</figcaption>
-<dl class="bars">{{range .Bars}}<dt>{{.Name}}</dt><dd><div class="row"><i class="was" style="width:{{printf "%.2f" .Today}}%"></i><span>{{.TodayText}}</span></div>{{if .Compared}}<div class="row"><i class="{{if .Longer}}more{{else}}then{{end}}" style="width:{{printf "%.2f" .Then}}%"></i><span>{{.Text}}</span></div>{{end}}</dd>
-{{end}}</dl>
-<div class="legend"><span class="entry"><span class="swatch was"></span>today</span>{{if .Then}}<span class="entry"><span class="swatch then"></span>{{.Then}}</span><span class="entry"><span class="swatch more"></span>likewise, and longer than today</span>{{end}}</div></figure>
-<h2>How sure</h2>
-<p>{{.O.Sure}}</p>
-<p>What would make it surer: {{.O.Surer}}</p>
-<h2>What was assessed</h2>
-<dl class="facts">{{range .Facts}}<div><dt>{{index . 0}}</dt><dd>{{index . 1}}</dd></div>{{end}}</dl>
-<h2>The recorded week</h2>
-<p class="told">Mean wait of the jobs that were submitted in each hour; the stronger the colour, the longer. Times are those of the file.</p>
-<table class="week"><thead><tr><th></th><th colspan="6">0</th><th colspan="6">6</th><th colspan="6">12</th><th colspan="6">18</th></tr></thead><tbody>{{range .Week}}<tr><th>{{.Name}}</th>{{range .Cells}}<td title="{{.Says}}"><i style="opacity:{{printf "%.2f" .Shade}}"></i></td>{{end}}</tr>
-{{end}}</tbody></table>
-{{with .Queue}}<h2>The queue</h2>
-<figure><div class="edges"><span>{{.Most}}</span></div>
-<svg viewBox="0 0 800 200" preserveAspectRatio="none" role="img" aria-label="{{.Says}}">{{range .Lines}}<polyline class="{{.Class}}" points="{{.Points}}"/>{{end}}</svg>
-<div class="edges"><span>0</span><span>{{.Ends}}</span></div>
-<div class="legend">{{range .Lines}}<span class="entry"><span class="swatch {{.Class}}"></span>{{.Name}}</span>{{end}}</div></figure>{{end}}
-{{range .Sheets}}{{$left := .Left}}<section class="sheet"><h2>{{.Title}}</h2>
-<div class="wide"><table><thead><tr>{{range $i, $h := .Header}}<th{{if lt $i $left}} class="words"{{end}}>{{$h}}</th>{{end}}</tr></thead><tbody>
-{{range .Rows}}<tr>{{range $i, $c := .}}{{if eq $i 0}}<th>{{$c}}</th>{{else}}<td{{if lt $i $left}} class="words"{{end}}>{{$c}}</td>{{end}}{{end}}</tr>
-{{end}}</tbody></table></div>{{if .Below}}<p class="told">{{.Below}}</p>{{end}}</section>
-{{end}}<h2>What to know</h2>
-<ul>{{range .O.Notes}}<li>{{.}}</li>{{end}}</ul>
-</main></body></html>
-`))
+//go:embed page.tmpl
+var pageText string
+
+var page = template.Must(template.New("assess").Parse(pageText))

@@ -10,17 +10,15 @@ import (
 	"clustergym/internal/par"
 	"clustergym/internal/statistic"
 	"clustergym/ops/incumbent"
-	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"
 )
 
 // rival is a policy that is played on the same jobs.
 type rival struct {
-	name   string
-	role   string // rival or oracle
-	knows  sim.Estimates
-	says   string // what it does, as the subject of "would make that …"
-	config *schedulers.Config
+	name  string
+	role  string // rival or oracle
+	knows sim.Estimates
+	says  string // what it does, as the subject of "would make that …"
 }
 
 // rivals are the policies that stop no running job. What forecasts say follows from jobs that have ended by then.

@@ -190,8 +190,8 @@ func (o *Assessment) modelSheet() texttable.Sheet {
 	}
 	for i := range o.Models[:min(mostModels, len(o.Models))] {
 		m := &o.Models[i]
-		row := []string{m.Name, m.Text, m.Knows, m.Placement, texttable.Time(float64(m.Error)), texttable.Time(float64(m.Second)),
-			texttable.Time(float64(m.Wait))}
+		row := []string{m.Name, m.Text, m.Knows, m.Placement, texttable.Time(float64(m.Error)),
+			texttable.Time(float64(m.Second)), texttable.Time(float64(m.Wait))}
 		if m.NotPlayed != "" {
 			row[1] += ": " + m.NotPlayed
 			row[4], row[5], row[6] = "-", "-", "-"
@@ -226,8 +226,8 @@ func (o *Assessment) whatIfSheet() texttable.Sheet {
 }
 
 func changeSheet(title, what string, all []Change) texttable.Sheet {
-	t := texttable.Sheet{Title: title, Header: []string{what, "jobs", "today", "then", "change", "wait longer", "by up to"},
-		Left: 1}
+	t := texttable.Sheet{Title: title, Left: 1,
+		Header: []string{what, "jobs", "today", "then", "change", "wait longer", "by up to"}}
 	for i := range all {
 		c := &all[i]
 		sign := "+"

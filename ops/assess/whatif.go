@@ -175,8 +175,8 @@ func resized(vcs []cluster.VCSpec, nodes int) []cluster.VCSpec {
 	return vcs
 }
 
-// smaller takes the last rack away, or where that is more than a quarter of the GPUs, a tenth of the nodes from the end.
-// It returns how many GPUs that is, 0 where it cannot be asked.
+// smaller takes the last rack away, or where that is more than a quarter of the GPUs, a tenth of the nodes from the
+// end. It returns how many GPUs that is, 0 where it cannot be asked.
 func smaller(spec cluster.Spec) (small cluster.Spec, lost int, what string) {
 	if spec.Pool > 0 {
 		lost = spec.Pool / 10

@@ -10,8 +10,8 @@ import (
 	"clustergym/traces"
 )
 
-// Who goes before others is looked for among pairs of jobs with the same number of GPUs, of which one arrived before the
-// other: how often does the later one start first, if it is of a certain account, and how often if it is not?
+// Who goes before others is looked for among pairs of jobs with the same number of GPUs, of which one arrived before
+// the other: how often does the later one start first, if it is of a certain account, and how often if it is not?
 const (
 	lookBack  = 60  // earlier jobs of the same size that a job is compared with
 	leastJobs = 30  // pairs that it takes

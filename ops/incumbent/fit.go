@@ -210,9 +210,9 @@ func (c *counter) more(n int) {
 	c.all += n
 }
 
-// Fit plays all models of the incumbent and returns them, the one that comes closest to the recorded starts of the first
-// half first; equal ones in order of Models. Those that were not played come last and say why. The result is the same
-// for any number of workers.
+// Fit plays all models of the incumbent and returns them, the one that comes closest to the recorded starts of the
+// first half first; equal ones in order of Models. Those that were not played come last and say why. The result is the
+// same for any number of workers.
 func Fit(ctx context.Context, p *Past, placement string, workers int, tell Progress) ([]Fitted, error) {
 	h := p.Halves()
 	if len(h.First) == 0 || len(h.Second) == 0 {

@@ -23,7 +23,6 @@ func (p *Past) partitions() []cluster.VCSpec {
 	}
 	type part struct {
 		hosts map[string]bool
-		most  int // GPUs at one time
 	}
 	parts := map[string]*part{}
 	var names []string

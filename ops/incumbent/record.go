@@ -120,7 +120,8 @@ func (p *Past) sort() {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.Jobs[a].Submit, p.Jobs[b].Submit) })
-	jobs, starts, held := make([]traces.Job, len(order)), make([]time.Duration, len(order)), make([]time.Duration, len(order))
+	jobs := make([]traces.Job, len(order))
+	starts, held := make([]time.Duration, len(order)), make([]time.Duration, len(order))
 	for i, k := range order {
 		jobs[i], starts[i], held[i] = p.Jobs[k], p.Starts[k], p.Held[k]
 	}
