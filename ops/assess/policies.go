@@ -159,7 +159,7 @@ func (a *assessor) changes() {
 		return
 	}
 	then := a.plays[at].waits
-	c := &Changes{Policy: a.out.Policies[at].Name}
+	c := &Changes{Policy: a.out.Policies[at].Name, Knows: a.out.Policies[at].Knows}
 	all := a.changeOf(group{of: a.bins.of}, then)
 	c.Losers, c.P95 = all.Losers, all.P95
 	for _, g := range a.sized(a.bins.of) {

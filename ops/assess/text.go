@@ -96,7 +96,7 @@ func (o *Assessment) sheets() []texttable.Sheet {
 		o.policySheet(), o.calibrationSheet(), o.modelSheet(), o.whatIfSheet(),
 	}
 	if c := o.Changes; c != nil {
-		all = append(all, changeSheet("Who gains and who loses under "+c.Policy+", by size", "size", c.Sizes),
+		all = append(all, changeSheet("Who gains and who loses under "+c.Policy+" ("+c.Knows+"), by size", "size", c.Sizes),
 			changeSheet("By account", "account", c.Owners), changeSheet("By user", "user", c.Users))
 	}
 	all = slices.DeleteFunc(all, func(s texttable.Sheet) bool { return len(s.Rows) == 0 })

@@ -151,6 +151,7 @@ type ci = statistic.Interval
 // Changes say who would gain and who would lose under a policy.
 type Changes struct {
 	Policy string   `json:"policy"`
+	Knows  string   `json:"knows"`
 	Losers float64  `json:"longer_share"` // share of the jobs that would wait more than a minute longer
 	P95    float64  `json:"longer_p95_s"` // of these, how much longer at most, of 95 %
 	Sizes  []Change `json:"by_gpus"`

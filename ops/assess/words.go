@@ -116,6 +116,9 @@ func (a *assessor) loser() string {
 	return fmt.Sprintf("Jobs of %s would wait longer (+%s).", worst.Name, long(worst.Change))
 }
 
+// least is the error of the model that counts as none, as a logarithm of a ratio.
+const least = .01
+
 // sure says how far the sentences may be believed.
 func (a *assessor) sure() string {
 	c := &a.out.Calibration
@@ -139,9 +142,10 @@ func (a *assessor) sure() string {
 			"are rough.", LeastBlocks)
 	case c.Blocks < statistic.MinUnits:
 		fmt.Fprintf(&text, "With fewer than %d, no gain is called certain.", statistic.MinUnits)
+	case a.margin < least:
+		text.WriteString("That is close enough for all that is said here.")
 	default:
-		fmt.Fprintf(&text, "A gain below %.0f %% is not to be believed, even where its interval says so.",
-			max(1, math.Ceil(100*(1-math.Exp(-a.margin)))))
+		fmt.Fprintf(&text, "A gain below %.0f %% is not to be believed.", math.Ceil(100*(1-math.Exp(-a.margin))))
 	}
 	return text.String()
 }
