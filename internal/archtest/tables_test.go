@@ -19,7 +19,7 @@ var arrows = map[string][]string{
 	"traces/dlrm":        {"traces"},
 	"traces/elasticflow": {"traces"},
 	"traces/gavel":       {"traces"},
-	"traces/inventory":   {"traces"},
+	"traces/inventory":   {"traces", "traces/kube"}, // nodes of Kubernetes
 	"traces/kube":        {"traces"},
 	"traces/muri":        {"traces"},
 	"traces/openb":       {"traces"},

@@ -25,7 +25,8 @@ const ClusterDir = "clusters"
 const DefaultCluster = "topdrl-2x4x4"
 
 // ClusterForms describes the forms in which ClusterSpec takes a cluster.
-const ClusterForms = "a preset, a YAML file, a list of machines, pool:N (a plain counter of N GPUs or processors), " +
+const ClusterForms = "a preset, a YAML file, a list of nodes (as sinfo, scontrol or kubectl print it), " +
+	"NODES+TOPOLOGY (with Slurm's topology.conf), pool:N (a plain counter of N GPUs or processors), " +
 	"swf-N (the same), NxG (N nodes of G GPUs), NxG:TYPE+NxG:TYPE (the same of GPU types) or dally:RxM (R racks of M " +
 	"nodes of 8 GPUs)"
 
@@ -45,9 +46,10 @@ func ClusterPresets() []string {
 }
 
 // ClusterSpec returns the cluster that a user names. It tries in this order: a short form ("pool:256", "swf-256",
-// "6x8", "4x8:a100+2x4:v100", "dally:4x2"), an embedded preset ("philly-192"), and the path of a file. A name that contains a slash or ends
-// in .yaml is always a path. A file is YAML or a published list of machines (package inventory), which its header
-// reveals. An unknown or faulty cluster is a *fault.Mistake; for YAML it lists all faults with their lines.
+// "6x8", "4x8:a100+2x4:v100", "dally:4x2"), an embedded preset ("philly-192"), and the path of a file. A name that
+// contains a slash or ends in .yaml is always a path. A file is YAML or a list of machines (package inventory), published
+// or as a cluster's own programs print it, which its header reveals; "nodes.txt+topology.conf" are two of them. An
+// unknown or faulty cluster is a *fault.Mistake; for YAML it lists all faults with their lines.
 func ClusterSpec(name string) (cluster.Spec, error) {
 	if name == "" {
 		return cluster.Spec{}, fault.Mistakef("no cluster is named; want %s", ClusterForms)
@@ -61,6 +63,11 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 	name, err := Located(name)
 	if err != nil {
 		return cluster.Spec{}, err
+	}
+	if inv, path, ok, err := joined(name); err != nil {
+		return cluster.Spec{}, err
+	} else if ok {
+		return listed(&inv, path)
 	}
 	isPath := strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 	if !isPath {
@@ -83,8 +90,10 @@ func ClusterSpec(name string) (cluster.Spec, error) {
 		return cluster.Spec{},
 			fault.Mistakef("cluster file %s: this is a folder, a YAML file or a list of machines is wanted", name)
 	}
-	if spec, ok, err := readInventory(name); ok {
-		return spec, err
+	if inv, ok, err := readInventory(name); err != nil {
+		return cluster.Spec{}, err
+	} else if ok {
+		return listed(&inv, name)
 	}
 	data, err := ordinary.Read(name, ordinary.Settings)
 	if err != nil {

@@ -57,8 +57,7 @@ type Node struct {
 }
 
 // racks are the labels of nodes that name a rack or zone; the first that is there counts.
-var racks = []string{"topology.kubernetes.io/rack", "network.topology.nvidia.com/leaf",
-	"topology.k8s.aws/network-node-layer-3", "topology.kubernetes.io/zone"}
+var racks = kube.Default().Racks
 
 // hostLabel is the label of a node by which pods choose it. Its value is not always the node's name.
 const hostLabel = "kubernetes.io/hostname"

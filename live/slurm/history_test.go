@@ -44,10 +44,10 @@ func day(s string) time.Time {
 
 const (
 	// end of January 2024: 1706745600
-	short = "1¦ann¦lab¦gpu¦c¦1706000000¦1706000010¦1706000020¦10¦60¦COMPLETED¦1¦1¦1G¦gres/gpu=1¦gres/gpu=1¦a|b\n"
-	over  = "2¦ann¦lab¦gpu¦c¦1706700000¦1706700010¦1706800000¦99990¦60¦COMPLETED¦1¦1¦1G¦gres/gpu=1¦gres/gpu=1¦over\n"
-	runs  = "3¦bob¦lab¦gpu¦c¦1706700000¦1706700010¦Unknown¦99990¦60¦RUNNING¦1¦1¦1G¦gres/gpu=1¦gres/gpu=1¦runs\n"
-	late  = "4¦bob¦lab¦gpu¦c¦1707000000¦1707000010¦1707000020¦10¦60¦COMPLETED¦1¦1¦1G¦gres/gpu=1¦gres/gpu=1¦two\nlines\n"
+	short = "1¦ann¦lab¦gpu¦c¦1706000000¦1706000010¦1706000020¦10¦60¦COMPLETED¦1¦1¦1G¦gres/gpu=1¦gres/gpu=1¦g1¦1706000000¦a|b\n"
+	over  = "2¦ann¦lab¦gpu¦c¦1706700000¦1706700010¦1706800000¦99990¦60¦COMPLETED¦1¦1¦1G¦gres/gpu=1¦gres/gpu=1¦g1¦1706000000¦over\n"
+	runs  = "3¦bob¦lab¦gpu¦c¦1706700000¦1706700010¦Unknown¦99990¦60¦RUNNING¦1¦1¦1G¦gres/gpu=1¦gres/gpu=1¦g1¦1706000000¦runs\n"
+	late  = "4¦bob¦lab¦gpu¦c¦1707000000¦1707000010¦1707000020¦10¦60¦COMPLETED¦1¦1¦1G¦gres/gpu=1¦gres/gpu=1¦g1¦1706000000¦two\nlines\n"
 )
 
 // A month is asked for at a time, and a job that runs over its end comes once.
@@ -100,7 +100,7 @@ func TestHistorySaysWhatIsWrong(t *testing.T) {
 		"nobody": {&books{fails: &ExitError{"sacct", 1,
 			"sacct: error: slurm_persist_conn_open: Something happened with the receiving/sending of the persistent connection init message: Unable to connect to database"}}, "2024-02-01", live.ErrUnreachable, "Unable to connect"},
 		"fields": {&books{answers: map[string]string{"2024-01-15T00:00:00": "1¦2¦3¦4\n"}}, "2024-02-01",
-			live.ErrUnsupported, "sacct prints 4 fields, want 17"},
+			live.ErrUnsupported, "sacct prints 4 fields, want 19"},
 		"backwards": {&books{}, "2024-01-01", nil, "want a time before 2024-01-01 00:00:00"},
 	} {
 		_, err := History(t.Context(), c.b, HistoryOptions{Since: day("2024-01-15"), Until: day(c.until)}, &strings.Builder{})

@@ -112,7 +112,7 @@ func (c *Cluster) take(r *Request, g GPU) error {
 		return fmt.Errorf("%w: GPU %d is of type %q", ErrNoCapacity, g, c.types[c.nodeType[node]])
 	case c.freeCPU[node] < r.CPUMilli || c.freeMem[node] < r.MemBytes:
 		return fmt.Errorf("%w: node %d has too few cores or too little memory", ErrNoCapacity, node)
-	case r.VC != 0 && c.vcs.owner[node] != c.vcs.domain[r.VC]:
+	case !c.Serves(int(node), r.VC):
 		return c.notIts(r, node)
 	}
 	if f == 1000 {
@@ -120,7 +120,7 @@ func (c *Cluster) take(r *Request, g GPU) error {
 		c.rackFree[c.rackOf[node]]--
 		c.free--
 		if len(c.vcs.owner) > 0 {
-			c.vcs.free[c.vcs.owner[node]]--
+			c.addFree(int(node), -1)
 		}
 	}
 	c.gpuFree[g] = f - int32(r.Milli)
@@ -148,7 +148,7 @@ func (c *Cluster) give(r *Request, g GPU) {
 		c.rackFree[c.rackOf[node]]++
 		c.free++
 		if len(c.vcs.owner) > 0 {
-			c.vcs.free[c.vcs.owner[node]]++
+			c.addFree(int(node), 1)
 		}
 	}
 	c.blocks[node>>blockShift].stale = true
@@ -181,7 +181,7 @@ func (c *Cluster) takeSlot(r *Request, gpus []GPU) error {
 		return fmt.Errorf("%w: node %d is down", ErrNoCapacity, node)
 	case c.freeCPU[node] < r.CPUMilli || c.freeMem[node] < r.MemBytes:
 		return fmt.Errorf("%w: node %d has too few cores or too little memory", ErrNoCapacity, node)
-	case r.VC != 0 && c.vcs.owner[node] != c.vcs.domain[r.VC]:
+	case !c.Serves(int(node), r.VC):
 		return c.notIts(r, node)
 	}
 	c.addSlot(r, node, 1)

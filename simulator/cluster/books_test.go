@@ -26,9 +26,18 @@ func drawDivided(t *rapid.T) cluster.Spec {
 	if !rapid.Bool().Draw(t, "divided") {
 		return s
 	}
+	hosts := rapid.Bool().Draw(t, "hosts")
 	for i := range rapid.IntRange(1, 3).Draw(t, "vcs") {
 		v := cluster.VCSpec{Name: string(rune('a' + i))}
 		switch own := rapid.IntRange(0, 3).Draw(t, "own"); {
+		case hosts && own > 0:
+			from := rapid.IntRange(0, nodes-1).Draw(t, "first host")
+			v.Hosts = []string{fmt.Sprintf("[%d-%d]", from, rapid.IntRange(from, nodes-1).Draw(t, "last host")),
+				fmt.Sprint(rapid.IntRange(0, nodes-1).Draw(t, "another host"))}
+			if rapid.Bool().Draw(t, "limited") {
+				v.Quota = rapid.IntRange(1, 6).Draw(t, "quota")
+			}
+		case hosts:
 		case own > 0 && own < nodes: // at least one node is left over
 			v.Nodes = own
 			nodes -= own
@@ -156,6 +165,16 @@ func (b *books) room(j *traces.Job, node int) int {
 	return n
 }
 
+// serves reports whether hosts, lists as drawDivided draws them, name node; nil stands for all nodes.
+func serves(hosts []string, node int) bool {
+	if hosts == nil {
+		return true
+	}
+	var from, to, one int
+	_, err := fmt.Sscanf(hosts[0]+" "+hosts[1], "[%d-%d] %d", &from, &to, &one)
+	return err == nil && (from <= node && node <= to || node == one)
+}
+
 // members counts greedily, one member after another.
 func (b *books) members(j *traces.Job, node int) int {
 	if b.down[node] {
@@ -164,6 +183,9 @@ func (b *books) members(j *traces.Job, node int) int {
 	if len(b.vcs) > 0 {
 		i, ok := b.vcs[j.VC]
 		if !ok {
+			return 0
+		}
+		if !serves(b.spec.VCs[i].Hosts, node) {
 			return 0
 		}
 		if own := b.spec.VCs[i].Nodes > 0; own && b.owner[node] != j.VC || !own && b.owner[node] != "" {
@@ -354,8 +376,14 @@ func agreeOn(t *rapid.T, c *cluster.Cluster, b *books, j *traces.Job, r *cluster
 		}
 		free := 0
 		from, to := c.VCNodes(r.VC)
-		for n := from; n < to; n++ {
-			free += c.NodeFree(n)
+		for n := range c.Nodes() {
+			switch {
+			case !c.Serves(n, r.VC):
+			case n < from || n >= to:
+				t.Fatalf("node %d is not among [%d, %d)", n, from, to)
+			default:
+				free += c.NodeFree(n)
+			}
 		}
 		if got := c.VCFree(r.VC); got != free {
 			t.Fatalf("VCFree(%d) = %d, its nodes have %d", r.VC, got, free)

@@ -6,7 +6,8 @@
 // can be shared in thousandths. A job without GPUs takes cores and memory of one node, its Slot. Clusters with equal
 // hardware behave alike: every tie is broken by the lowest number.
 //
-// Virtual clusters divide the nodes. Some own nodes; the others share the nodes without an owner, each within a quota.
+// Virtual clusters divide the nodes. Some own nodes; the others share the nodes without an owner, each within a quota. Or
+// they name their nodes, which others may name too, as the partitions of Slurm do.
 // A node that is down has no room. A cluster without virtual clusters or down nodes pays nothing for either. CopyFrom
 // makes another cluster of the same Spec a scratch copy for planning, and Part one that has only the nodes of one
 // virtual cluster.

@@ -43,7 +43,7 @@ func (c *Cluster) SetDown(node int, down bool) error {
 	c.rackFree[c.rackOf[node]] -= n
 	c.free -= int(n)
 	if len(c.vcs.owner) > 0 {
-		c.vcs.free[c.vcs.owner[node]] -= n
+		c.addFree(node, -n)
 	}
 	c.blocks[node>>blockShift].stale = true
 	c.version++

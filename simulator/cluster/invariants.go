@@ -30,7 +30,14 @@ func (c *Cluster) CheckInvariants() error {
 			if c.down[n] {
 				down += int(c.gpu0[n+1] - c.gpu0[n])
 			}
-			if len(c.vcs.owner) > 0 {
+			switch {
+			case c.vcs.mask != nil:
+				for d := 1; d < len(domains); d++ {
+					if c.Serves(int(n), int32(d)) {
+						domains[d] += c.nodeFree[n]
+					}
+				}
+			case len(c.vcs.owner) > 0:
 				domains[c.vcs.owner[n]] += c.nodeFree[n]
 			}
 			rack += c.nodeFree[n]

@@ -7,7 +7,7 @@ import "fmt"
 // Everything else is free in it. CopyFrom takes over the state of a part like it, or of the whole cluster as far as it
 // concerns the part.
 func (c *Cluster) Part(vc int32) *Cluster {
-	if c.pool || len(c.vcs.node0) == 0 || vc < 0 || int(vc) >= len(c.vcs.node0) {
+	if c.pool || len(c.vcs.node0) == 0 || c.vcs.mask != nil || vc < 0 || int(vc) >= len(c.vcs.node0) {
 		panic(fmt.Sprintf("cluster: part %d of a cluster with %d virtual clusters", vc, len(c.vcs.names)))
 	}
 	p := c.rebuilt()

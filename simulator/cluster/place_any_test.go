@@ -22,9 +22,14 @@ func drawShared(t *rapid.T) cluster.Spec {
 		t.Fatal(err)
 	}
 	left := c.Nodes() - 1
+	hosts := rapid.IntRange(0, 2).Draw(t, "hosts") == 0
 	for i := range rapid.IntRange(1, 3).Draw(t, "vcs") {
 		vc := cluster.VCSpec{Name: fmt.Sprint("vc", i)}
 		switch k := rapid.IntRange(0, 2).Draw(t, "kind"); {
+		case k == 0 && hosts:
+			for range rapid.IntRange(1, 3).Draw(t, "hosts of the VC") {
+				vc.Hosts = append(vc.Hosts, fmt.Sprint(rapid.IntRange(0, c.Nodes()-1).Draw(t, "host")))
+			}
 		case k == 0 && left > 0:
 			vc.Nodes = rapid.IntRange(1, left).Draw(t, "own")
 			left -= vc.Nodes

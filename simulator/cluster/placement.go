@@ -272,7 +272,7 @@ func (c *Cluster) admits(node int, types uint64, vc int32) bool {
 	if types != 0 && types>>c.nodeType[node]&1 == 0 {
 		return false
 	}
-	return vc == 0 || int(vc) < len(c.vcs.domain) && c.vcs.owner[node] == c.vcs.domain[vc]
+	return vc == 0 || int(vc) < len(c.vcs.domain) && c.Serves(node, vc)
 }
 
 // choice says which of the nodes with room a job without GPUs takes; ties go to the lowest number.

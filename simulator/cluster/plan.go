@@ -28,7 +28,7 @@ func (c *Cluster) SetFree(node int, gpus []int64, cpu, mem int64) {
 	c.rackFree[c.rackOf[node]] += more
 	c.free += int(more)
 	if len(c.vcs.owner) > 0 {
-		c.vcs.free[c.vcs.owner[node]] += more
+		c.addFree(node, more)
 	}
 	c.freeCPU[node], c.freeMem[node] = cpu, mem
 	c.blocks[node>>blockShift].stale = true

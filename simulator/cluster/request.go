@@ -13,6 +13,9 @@ type Request struct {
 	Milli int    // share of each GPU, 1000 = whole; 0 for a job without GPUs
 	Types uint64 // bit i: GPU type i is acceptable; 0 = any
 	VC    int32  // virtual cluster: its position in Spec.VCs, from 1; 0 if the cluster has none
+	// Apart says that its virtual cluster names its hosts and may not use all GPUs, so that those which are free do not
+	// tell whether the gang fits.
+	Apart bool
 	// Each is how many GPUs the gang takes on each of its nodes, which are GPUs/Each different ones; 0 = any number on
 	// any nodes. A gang that asks for one GPU, or for GPUs that its nodes do not share equally, has 0.
 	Each int
@@ -41,6 +44,7 @@ func (c *Cluster) Request(j *traces.Job) (r Request, ok bool) {
 	if c.pool {
 		return r, true
 	}
+	r.Apart = r.VC != 0 && c.vcs.apart>>(r.VC-1)&1 != 0
 	if len(j.GPUTypes) > 0 && r.GPUs > 0 {
 		if r.Types = c.kinds(j.GPUTypes); r.Types == 0 {
 			return r, false
@@ -91,7 +95,9 @@ func (c *Cluster) everFits(r *Request) bool {
 		}
 		for n := max(from, i<<blockShift); n < min(to, (i+1)<<blockShift); n++ {
 			room := 1 // for a job without GPUs
-			if r.GPUs > 0 {
+			if !c.Serves(n, r.VC) {
+				room = 0
+			} else if r.GPUs > 0 {
 				room = r.whole(c.limit(n, int(c.gpu0[n+1]-c.gpu0[n]), c.nodeCPU[n], c.nodeMem[n], r))
 			} else if c.nodeCPU[n] < r.CPUMilli || c.nodeMem[n] < r.MemBytes {
 				room = 0
@@ -202,7 +208,7 @@ func (c *Cluster) Room(node int, r *Request) int {
 		return room
 	}
 	if r.VC != 0 {
-		if c.vcs.owner[node] != c.vcs.domain[r.VC] {
+		if !c.Serves(node, r.VC) {
 			return 0
 		}
 		if r.GPUs > 0 {

@@ -24,11 +24,16 @@ type Spec struct {
 }
 
 // VCSpec is a virtual cluster. If it owns nodes, its jobs run only there, and no other jobs do. Virtual clusters
-// without nodes share the nodes without an owner, each within its quota.
+// without nodes share the nodes without an owner, each within its quota. If it names hosts, as a partition of Slurm does,
+// its jobs run only there, and so do those of every other virtual cluster that names them too.
 type VCSpec struct {
 	Name  string `yaml:"name"`
 	Nodes int    `yaml:"nodes,omitempty"` // number of nodes it owns, the next in order after those of the VCs before it
 	Quota int    `yaml:"quota,omitempty"` // number of GPUs that its running jobs may hold together; 0 = unlimited
+	// Hosts are lists of the names of the nodes that its jobs may use, as g[1-4],h7. A number for which no node is named
+	// is that of a node in order, from 0: [0-3]. nil = see Nodes. A cluster with hosts has at most 64 virtual clusters,
+	// and none of them owns nodes.
+	Hosts []string `yaml:"hosts,omitempty" json:",omitempty"`
 }
 
 // RackSpec is Count equal racks.

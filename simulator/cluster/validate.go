@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"clustergym/internal/fault"
+	"clustergym/internal/hostlist"
+	"clustergym/internal/plain"
 )
 
 // maxGPUs and maxNodes bound a cluster, so that a mistyped count is reported instead of exhausting the machine's
@@ -17,6 +19,7 @@ const (
 	maxCPUs  = 1 << 20
 	maxMemGB = 1 << 30
 	maxVCs   = 1 << 16
+	maxMasks = 64 // virtual clusters, if some name hosts
 )
 
 // Validate reports all faults of the specification.
@@ -90,6 +93,7 @@ func wantType(types []string) string {
 func (s *Spec) checkVCs(l *fault.List, nodes int) {
 	owned, wrong := 0, false
 	first := map[string]int{}
+	s.checkHosts(l)
 	l.Add(len(s.VCs) <= maxVCs, "vcs", len(s.VCs), fmt.Sprintf("at most %d virtual clusters", maxVCs))
 	for i, v := range s.VCs {
 		key := fmt.Sprintf("vcs[%d]", i)
@@ -120,6 +124,29 @@ func (s *Spec) checkVCs(l *fault.List, nodes int) {
 	for i, v := range s.VCs {
 		l.Add(v.Nodes != 0 || owned < nodes, fmt.Sprintf("vcs[%d].nodes", i), v.Nodes,
 			fmt.Sprintf("1 or more: others own all %d nodes, so that none is left for it", nodes))
+	}
+}
+
+// checkHosts reports faults of the hosts of virtual clusters.
+func (s *Spec) checkHosts(l *fault.List) {
+	if !slices.ContainsFunc(s.VCs, func(v VCSpec) bool { return v.Hosts != nil }) {
+		return
+	}
+	l.Add(len(s.VCs) <= maxMasks, "vcs", len(s.VCs), fmt.Sprintf("at most %d virtual clusters where some name hosts", maxMasks))
+	find := s.finder()
+	for i, v := range s.VCs {
+		key := fmt.Sprintf("vcs[%d]", i)
+		l.Add(v.Nodes == 0, key+".nodes", v.Nodes, "none: other virtual clusters name hosts, so this one names its own too")
+		l.Add(v.Hosts == nil || len(v.Hosts) > 0, key+".hosts", "none", "a list of nodes, or no such key")
+		l.Add(v.Hosts == nil || s.Pool == 0, key+".hosts", strings.Join(v.Hosts, ","), "none: a counter has no nodes")
+		for _, list := range v.Hosts {
+			names, err := hostlist.Expand(list)
+			l.Add(err == nil && len(names) > 0, key+".hosts", plain.Clip(list, 80), "a list of nodes as g[01-03,07]")
+			i := slices.IndexFunc(names, func(name string) bool { return find(name) < 0 })
+			if i >= 0 && s.Pool == 0 {
+				l.Add(false, key+".hosts", plain.Clip(list, 80), "names of nodes: none is called "+plain.Clip(names[i], 80))
+			}
+		}
 	}
 }
 

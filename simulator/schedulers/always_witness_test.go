@@ -295,6 +295,12 @@ func (w *witness) whole(l *life) {
 			if v.Name == t.VC && v.Nodes > 0 {
 				owns = v.Name
 			}
+			var from, to int
+			if v.Name != t.VC || v.Hosts == nil {
+				continue
+			}
+			_, err := fmt.Sscanf(v.Hosts[0], "[%d-%d]", &from, &to)
+			ok = ok && err == nil && from <= w.nodeOf(g) && w.nodeOf(g) <= to
 		}
 		if (g < 0) != (l.n == 0) || !ok || n.down || n.vc != owns {
 			w.fail("%s runs on %d, of a node that it may not use: %+v", t.ID, g, *n)

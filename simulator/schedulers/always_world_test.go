@@ -120,6 +120,22 @@ func drawCluster(t *rapid.T, s *cluster.Spec, w wants) {
 		}
 		s.VCs = append(s.VCs, v)
 	}
+	if s.Pool > 0 || w.owned || number(t, 0, 3, "hosts") > 0 {
+		return
+	}
+	all := 0
+	for _, r := range s.Racks {
+		for _, n := range r.Nodes {
+			all += r.Count.N() * n.Count.N()
+		}
+	}
+	for i := range s.VCs { // partitions that may overlap
+		v := &s.VCs[i]
+		if v.Nodes = 0; number(t, 0, 3, "named hosts") > 0 {
+			from := number(t, 0, all-1, "first host")
+			v.Hosts = []string{fmt.Sprintf("[%d-%d]", from, number(t, from, all-1, "last host"))}
+		}
+	}
 }
 
 // drawNodes draws racks of different nodes and returns the number of nodes.

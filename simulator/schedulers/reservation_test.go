@@ -48,7 +48,7 @@ func startsOf(t fatal, spec cluster.Spec, jobs []traces.Job, cfg schedulers.Conf
 }
 
 // kinds of hardware and jobs for which counting GPUs does not say what fits.
-var hardware = []string{"plain", "types", "cores", "shares", "quotas", "counter with quotas", "chunks", "all"}
+var hardware = []string{"plain", "types", "cores", "shares", "quotas", "counter with quotas", "chunks", "partitions", "all"}
 
 // hard draws a few nodes, and jobs that keep them busy and fragment them.
 func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Job) {
@@ -75,6 +75,12 @@ func hard(r *rand.Rand, kind string, n int) (spec cluster.Spec, jobs []traces.Jo
 	}
 	if vcs {
 		spec.VCs = []cluster.VCSpec{{Name: "a", Quota: 2 + r.IntN(nodes*gpus-1)}, {Name: "b"}}
+	}
+	if some("partitions") && spec.Pool == 0 {
+		vcs = true
+		reserved, from := 1+r.IntN(nodes), r.IntN(nodes)
+		spec.VCs = []cluster.VCSpec{{Name: "a", Hosts: []string{fmt.Sprintf("[0-%d]", reserved-1)}},
+			{Name: "b", Hosts: []string{fmt.Sprintf("[%d-%d]", from, nodes-1)}}}
 	}
 	at := time.Duration(0)
 	for i := range n {
@@ -159,6 +165,8 @@ func TestTheFirstInLineDoesNotStarve(t *testing.T) {
 	shared.VCs = []cluster.VCSpec{{Name: "a"}, {Name: "b"}}
 	limited := nodes(cluster.NodeSpec{Count: 2, GPUs: 4})
 	limited.VCs = []cluster.VCSpec{{Name: "a", Quota: 8}, {Name: "b", Quota: 4}}
+	partitions := nodes(cluster.NodeSpec{Count: 3, GPUs: 4, Names: []string{"g1", "g2", "g3"}})
+	partitions.VCs = []cluster.VCSpec{{Name: "wide", Hosts: []string{"g[2-3]"}}, {Name: "left", Hosts: []string{"g2"}}}
 	counter := cluster.Spec{Pool: 8, VCs: limited.VCs}
 	full := func(gpus int, change func(j *traces.Job)) traces.Job {
 		j := whole("", 0, 0, gpus)
@@ -180,6 +188,8 @@ func TestTheFirstInLineDoesNotStarve(t *testing.T) {
 			"worst-fit", 0},
 		"a whole GPU": {nodes(cluster.NodeSpec{GPUs: 1}), full(1, same), full(1, func(j *traces.Job) { j.GPUMilli = 500 }),
 			"first-fit", 0},
+		"a partition": {partitions, full(8, func(j *traces.Job) { j.VC = "wide" }),
+			full(1, func(j *traces.Job) { j.VC = "left" }), "first-fit", 0},
 		"whole GPUs": {nodes(cluster.NodeSpec{GPUs: 4}), full(4, same), full(1, func(j *traces.Job) { j.GPUMilli = 500 }),
 			"worst-fit", 0},
 		"cores": {nodes(cluster.NodeSpec{GPUs: 8, CPUs: 16, MemGB: 64}),

@@ -133,7 +133,7 @@ func (s *Simulator) fingerprint() uint64 {
 // described returns a cluster as a fingerprint has it. What a cluster does not use of what clusters could not be given
 // before is left out.
 func described(spec cluster.Spec) string {
-	return strings.NewReplacer(" Literal:false", "", " On:[]", "", " Names:[]", "").Replace(fmt.Sprintf("%+v", spec))
+	return strings.NewReplacer(" Literal:false", "", " Hosts:[]", "", " Names:[]", "").Replace(fmt.Sprintf("%+v", spec))
 }
 
 // RestoreSnapshot continues from src, a snapshot of a simulator with the same configuration and cluster. jobs is the

@@ -1,6 +1,15 @@
-// Package inventory reads lists of a cluster's machines as published beside workload traces. It returns what a file
-// says, node by node. Other packages turn that into a cluster to simulate and add what the file does not say. Read
-// finds the format by the header; all are CSV, with columns in any order:
+// Package inventory reads lists of a cluster's machines: what the cluster's own programs print, and lists that were
+// published with workload traces. It returns what a file says, node by node. Other packages turn that into a cluster to
+// simulate and add what the file does not say. Read finds the format by the content. A cluster's own programs are:
+//
+//	sinfo      sinfo -N -o "%N %G %c %m %f %P", in any order of columns, with a header: NODELIST GRES CPUS MEMORY
+//	           AVAIL_FEATURES PARTITION. A node of several partitions has a row in each.
+//	scontrol   scontrol show node, on one line for each node or on several, or as JSON; also lines of slurm.conf
+//	kubernetes kubectl get nodes -o json
+//	topology   topology.conf of Slurm, or scontrol show topology: Rack is the switch of a node, Pod the switch above. No
+//	           GPUs; Racked takes it and a list of nodes together.
+//
+// Published lists are CSV, with columns in any order:
 //
 //	openb     sn, cpu_milli, memory_mib, gpu, model
 //	          Alibaba cluster-trace-gpu-v2023, for research and study. model is empty for a node without GPU. The
@@ -24,5 +33,5 @@
 //	philly-vc vc, node num
 //	          The same for Philly.
 //
-// The last two have no nodes, only virtual clusters; the others have no virtual clusters.
+// Of these the last two have no nodes, only virtual clusters; the others have no virtual clusters.
 package inventory

@@ -11,7 +11,8 @@ import (
 
 // Inventory is what a file says about a cluster. Either Nodes or VCs is empty.
 type Inventory struct {
-	// one of the names in the package's comment: openb, pai, spot, lingjun, philly, tiresias, helios, philly-vc
+	// one of the names in the package's comment: openb, pai, spot, lingjun, philly, tiresias, helios, philly-vc, sinfo,
+	// scontrol, kubernetes, topology
 	Format string
 	Nodes  []Node // in the order of the file
 	VCs    []VC   // in the order of the file
@@ -29,6 +30,8 @@ type Node struct {
 	GPUMemGB float64 // of each GPU, as the file counts GB
 	CPUs     float64 // cores
 	MemGB    float64 // main memory, as the file counts GB: GiB for the lists of Alibaba
+	// Partitions are those of Slurm that the node is in, in the order of the file; nil = the file does not say.
+	Partitions []string
 }
 
 // VC is a virtual cluster and the number of its nodes.
@@ -37,8 +40,17 @@ type VC struct {
 	Nodes int
 }
 
-// GivesGPUs reports whether the format lists the GPUs of each node; lingjun lists hosts without them.
-func (v *Inventory) GivesGPUs() bool { return v.Format != "lingjun" }
+// GivesGPUs reports whether the format lists the GPUs of each node; lingjun and topology list hosts without them.
+func (v *Inventory) GivesGPUs() bool { return v.Format != "lingjun" && v.Format != formatTopology }
+
+// Own reports whether a cluster's own programs have printed the list, so that other things that they print have the
+// same names of nodes.
+func (v *Inventory) Own() bool {
+	return slices.ContainsFunc(owns, func(o own) bool { return o.name == v.Format })
+}
+
+// Topology reports whether the list says where nodes are, and no more: Racked takes it.
+func (v *Inventory) Topology() bool { return v.Format == formatTopology }
 
 // format is a header and a function that reads a row below it.
 type format struct {
@@ -63,6 +75,9 @@ var formats = []format{
 
 // Sniff reports whether head, the first bytes of an unpacked file, is the beginning of an inventory.
 func Sniff(head []byte) bool {
+	if ownOf(head) != nil {
+		return true
+	}
 	t, err := traces.NewTable(bytes.NewReader(head), "")
 	return err == nil && find(t.Columns()) != nil
 }
@@ -80,9 +95,26 @@ func find(columns []string) *format {
 	return nil
 }
 
+// headSize is how much of a file decides what its format is.
+const headSize = 1 << 16
+
 // Read reads r to its end. file is the name used in messages. An unknown header, a fault in a row, a repeated name and
 // a file without rows are *traces.RowErrors.
 func Read(r io.Reader, file string) (Inventory, error) {
+	head := make([]byte, headSize)
+	n, err := io.ReadFull(r, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return Inventory{}, err
+	}
+	head = head[:n]
+	r = io.MultiReader(bytes.NewReader(head), r)
+	if o := ownOf(head); o != nil {
+		l := &list{file: file, inv: Inventory{Format: o.name}, at: map[string]int{}}
+		if err := o.read(l, r); err != nil {
+			return Inventory{}, err
+		}
+		return l.inv, nil
+	}
 	t, err := traces.NewTable(r, file)
 	if err != nil {
 		if e, ok := err.(*traces.RowError); ok && e.Value == "" {

@@ -369,8 +369,8 @@ type Reading struct {
 	// GPUs are the resources that count as GPUs.
 	GPUs []string
 	// Types are the labels of nodes that name the type of their GPUs, Users the labels and annotations that name whose a
-	// job is; the first that is there counts.
-	Types, Users []string
+	// job is, Racks the labels of nodes that name a rack or zone; the first that is there counts.
+	Types, Users, Racks []string
 }
 
 // Default is right for clusters with the device plugins of NVIDIA and AMD.
@@ -380,6 +380,8 @@ func Default() Reading {
 		Types: []string{"nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator",
 			"gpu.nvidia.com/class"},
 		Users: []string{"clustergym/user", "user", "owner", "app.kubernetes.io/created-by"},
+		Racks: []string{"topology.kubernetes.io/rack", "network.topology.nvidia.com/leaf",
+			"topology.k8s.aws/network-node-layer-3", "topology.kubernetes.io/zone"},
 	}
 }
 

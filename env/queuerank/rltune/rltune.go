@@ -130,7 +130,7 @@ func (t *tuned) pool(r *cluster.Request) *pool {
 		from, to = c.VCNodes(r.VC)
 	}
 	for n := from; n < to; n++ {
-		if r.Types != 0 && r.Types>>c.TypeOf(n)&1 == 0 {
+		if r.Types != 0 && r.Types>>c.TypeOf(n)&1 == 0 || !c.Serves(n, r.VC) {
 			continue
 		}
 		a, b := c.NodeGPUs(n)

@@ -60,6 +60,9 @@ func SoleQueue(c *cluster.Cluster) int {
 	}
 	sole := 0
 	for i, vc := range c.Spec().VCs {
+		if vc.Hosts != nil {
+			return -1 // even if there is no other: it may not have all nodes
+		}
 		if vc.Nodes > 0 {
 			continue // it has a part of its own
 		}

@@ -9,7 +9,8 @@ import (
 
 // Plain requests are for whole GPUs and nothing else.
 func Plain(r *cluster.Request) bool {
-	return r.Milli == 1000 && r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.Each == 0
+	return r.Milli == 1000 && r.Types == 0 && r.CPUMilli == 0 && r.MemBytes == 0 && r.Each == 0 &&
+		!r.Apart
 }
 
 // Remaining returns what is left of j by est, in nanoseconds.

@@ -74,8 +74,14 @@ func showVCs(a *cli.App, d *ClusterDocument) error {
 	}
 	var rows [][]string
 	header := []string{"virtual cluster", "nodes", "which", "GPUs", "quota"}
-	shared := false
+	shared, named := false, false
 	for _, v := range d.VCs {
+		if v.Hosts != nil {
+			rows = append(rows, []string{v.Name, fmt.Sprint(v.Nodes), plain.Clip(strings.Join(v.Hosts, ","), 60),
+				fmt.Sprint(v.GPUs), limit(v.Quota)})
+			named = true
+			continue
+		}
 		if v.Nodes == 0 {
 			shared = true
 			rows = append(rows, []string{v.Name, "-", "shared", "-", limit(v.Quota)})
@@ -89,7 +95,7 @@ func showVCs(a *cli.App, d *ClusterDocument) error {
 		for i, row := range rows {
 			rows[i] = []string{row[0], row[4]}
 		}
-	} else if s := d.Shared; s.Nodes > 0 {
+	} else if s := d.Shared; s.Nodes > 0 && (shared || !named) {
 		name := "(shared)"
 		if !shared {
 			name = "(nobody's)"

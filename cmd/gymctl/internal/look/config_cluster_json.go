@@ -41,6 +41,8 @@ type vcDocument struct {
 	Name string `json:"name"`
 	nodeRange
 	Quota int `json:"quota"` // GPUs that its jobs may hold; 0 = unlimited
+	// the nodes that its jobs may use, which need be no neighbours; nodes and gpus count them, and first is 0
+	Hosts []string `json:"hosts,omitempty"`
 }
 
 type rackDoc struct {
@@ -107,6 +109,14 @@ func documentOf(c *cluster.Cluster) ClusterDocument {
 			doc.nodeRange = nodeRange{first, v.Nodes, c.VCFree(int32(i + 1))}
 			first += v.Nodes
 			d.Shared.GPUs -= doc.GPUs
+		}
+		if v.Hosts != nil {
+			doc.Hosts, doc.GPUs = v.Hosts, c.VCFree(int32(i+1))
+			for n := range c.Nodes() {
+				if c.Serves(n, int32(i+1)) {
+					doc.Nodes++
+				}
+			}
 		}
 		d.VCs = append(d.VCs, doc)
 	}
