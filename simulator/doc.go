@@ -31,6 +31,8 @@
 //   - schedulers/attained: keeps what the orders of attained service need to know of each job: the discretised queues
 //     of las, las-2d and las-2d-prompt (Queues), and the distribution of GPU-times, with the quanta that jobs have
 //     completed, of gittins-2d (Gittins)
+//   - schedulers/fairshare: is Slurm's multi-factor priority with its classic fair share: what accounts have used, how
+//     it decays, and what priority that gives their jobs
 //   - schedulers/place: chooses GPUs for jobs that a scheduler starts, moves or resizes
 //   - schedulers/delay: implements delay scheduling with leases: the policies dally, delay-las and tiresias-lease
 //   - schedulers/exact: implements the policy exact, which plays the best schedule of a workload that it knows

@@ -39,12 +39,15 @@ type deadline struct {
 
 func newPromise(x *world, seen map[string]int) *promise {
 	c := &x.policy
-	p := &promise{x: x, order: schedulers.IsOrder(c.Order), stops: schedulers.Preemptive(c.Order),
+	p := &promise{x: x, order: schedulers.IsOrder(c.Order),
 		way:  how{c.Admission, c.Backfill},
 		held: map[int32]int{}, bound: map[int32]deadline{}, due: map[int]time.Duration{}, stopped: map[int]bool{}, seen: seen}
 	p.est = c.Estimates
 	p.est.Seed = c.Seed
 	p.place = schedulers.Refusing(*c)
+	if p.stops = schedulers.Preemptive(c.Order); !p.stops && schedulers.Remembers(c.Order) {
+		p.order = false // its keys follow from what has ended
+	}
 	if p.order {
 		p.keys, _ = schedulers.New(*c)
 	}

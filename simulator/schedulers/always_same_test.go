@@ -61,6 +61,7 @@ var clocked = map[string]string{
 // unscaled are further orders whose keys are not multiples of times.
 var unscaled = map[string]string{
 	"multifactor": "it weighs hours against sizes",
+	"fairshare":   "it weighs waits and usage against sizes",
 	"hold":        "it weighs hours, and those below a second count as one",
 	"index":       "as hold",
 	"las-2d":      "jobs fall at whole seconds",

@@ -9,6 +9,7 @@ import (
 	spelling "clustergym/internal/nearest"
 	"clustergym/simulator/schedulers/attained"
 	"clustergym/simulator/schedulers/delay"
+	"clustergym/simulator/schedulers/fairshare"
 	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/schedulers/rounds"
 	"clustergym/simulator/schedulers/tuned"
@@ -35,6 +36,8 @@ type Config struct {
 	Hold tuned.Hold `yaml:"hold,omitempty"`
 	// Index are the weights of index; zero = DefaultIndex of the estimates.
 	Index tuned.Index `yaml:"index,omitempty"`
+	// Priority are the weights and times of fairshare; zero = Slurm's (fairshare.Default).
+	Priority fairshare.Priority `yaml:"priority,omitempty"`
 	// Given is the information that fgd and least-interference need.
 	Given place.Given `yaml:"-"`
 	// Workload is every job of the run. Only exact needs it, to plan with. It is not changed.
@@ -78,6 +81,7 @@ func (c *Config) Validate() error {
 	l.Add(c.Align >= 0 && c.Align <= 1, "align", c.Align, "0 to 1")
 	l.Join("hold", c.Hold.Validate())
 	l.Join("index", c.Index.Validate())
+	l.Join("priority", c.Priority.Validate())
 	return l.Err()
 }
 

@@ -73,7 +73,7 @@ type learner interface {
 var rules = []rule{
 	fifo, sjf, srtf, srsf, las, las2D, las2DPrompt, gittins, gittins2D, index,
 	ljf, lcfs, lpf, smallest, smallestPreempt, largest, area, qssf, largestArea,
-	wfp3, unicep, f1, f2, f3, f4, multifactor, wfp3Peer, unicepPeer,
+	wfp3, unicep, f1, f2, f3, f4, multifactor, fairShare, wfp3Peer, unicepPeer,
 	drf, packer, tetris,
 	random,
 }

@@ -97,7 +97,7 @@ func TestOrdersFollowTheirFormulas(t *testing.T) {
 	}
 	// Orders that are missing here have their own example
 	for _, name := range schedulers.Orders() {
-		others := []string{"lpf", "random", "hold", "exact", "drf", "tetris", "packer"}
+		others := []string{"lpf", "random", "hold", "exact", "drf", "tetris", "packer", "fairshare"}
 		if !schedulers.Preemptive(name) && !orders[name] && !slices.Contains(others, name) {
 			t.Errorf("no formula for %s", name)
 		}
