@@ -41,7 +41,7 @@ func (p *Past) favoured() []Model {
 		all = append(all, Model{Name: "first-" + x.what + "+easy",
 			Text: fmt.Sprintf("%s %s before all others, then first come, with back-filling", x.what,
 				strings.Join(said, ", ")),
-			own: &Ranking{Age: 1, First: names, Owner: x.owner}})
+			own: &Ranking{First: names, Owner: x.owner}})
 	}
 	return all
 }

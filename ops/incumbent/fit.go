@@ -11,6 +11,7 @@ import (
 
 	"clustergym/internal/fault"
 	"clustergym/internal/par"
+	"clustergym/simulator/schedulers/fairshare"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -173,7 +174,7 @@ func (p *Past) PlayModel(ctx context.Context, m *Model, placement string) (*Sche
 	if m.own != nil {
 		sch, err = newRanked(*m.own, placement)
 	} else {
-		sch, err = Rule(m.Name, placement, known)
+		sch, err = ruled(m.Name, placement, known, m.fair)
 	}
 	if err != nil {
 		return nil, err
@@ -300,35 +301,51 @@ func (f *fitting) play(models []Model) ([]Fitted, error) {
 // and ends where no neighbour is closer.
 const (
 	refined     = 3
+	climbs      = 3
 	rounds      = 8
 	mostRefined = 20_000 // jobs
 )
 
 // refine plays neighbours of the closest model with fair share.
 func (f *fitting) refine(all []Fitted) ([]Fitted, error) {
-	at := slices.IndexFunc(all, func(x Fitted) bool { return x.own != nil && x.own.HalfLife > 0 })
+	at := slices.IndexFunc(all, func(x Fitted) bool { return x.fair != nil })
 	if at < 0 || at >= refined || len(f.past.Jobs) > mostRefined || all[at].Schedule == nil {
 		return all, nil
 	}
-	best := all[at]
-	for range rounds * mostRefined / max(mostRefined, 4*len(f.past.Jobs)) { // fewer for long records
-		var near []Model
-		for _, r := range best.own.neighbours() {
-			near = append(near, r.model(best.own.of))
+	starts := []Fitted{all[at]}
+	got, err := f.near(&all[at], between)
+	if err != nil {
+		return nil, err
+	}
+	starts = append(starts, got...)
+	sortFitted(starts)
+	for _, best := range starts[:min(climbs, len(starts))] { // errors have many local minima
+		for range rounds * mostRefined / max(mostRefined, 4*len(f.past.Jobs)) { // fewer for long records
+			got, err := f.near(&best, neighbours)
+			if err != nil {
+				return nil, err
+			}
+			if got[0].Error >= best.Error {
+				break
+			}
+			best = got[0]
 		}
-		f.count.more(len(near))
-		got, err := f.play(near)
-		if err != nil {
-			return nil, err
+		if !slices.ContainsFunc(all, func(x Fitted) bool { return x.Error == best.Error && x.fair != nil }) {
+			all = append(all, best)
 		}
-		if got[0].Error >= best.Error {
-			break
-		}
-		best = got[0]
-		all = append(all, best)
 	}
 	sortFitted(all)
 	return all, nil
+}
+
+// near plays priorities near one that was played, on the same nodes.
+func (f *fitting) near(x *Fitted, of func(p *fairshare.Priority) []Model) ([]Fitted, error) {
+	near := of(x.fair)
+	for i := range near {
+		near[i].Apart, near[i].vcs, near[i].Limits = x.Apart, x.vcs, x.Limits
+	}
+	f.count.more(len(near))
+	return f.play(near)
 }
 
 func sortFitted(all []Fitted) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clustergym/simulator/cluster"
+	"clustergym/simulator/schedulers/fairshare"
 	"clustergym/traces"
 	"clustergym/traces/synth"
 )
@@ -71,11 +72,11 @@ func past(t testing.TB, spec cluster.Spec, jobs []traces.Job) (*Past, *Left) {
 
 var nodes = cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: gpus / 8, GPUs: 8}}}}}
 
-// A ranking by age alone is first come, first served with easy back-filling.
-func TestARankingByAgeIsEasy(t *testing.T) {
+// A ranking without favoured accounts is first come, first served with easy back-filling.
+func TestARankingOfOneClassIsEasy(t *testing.T) {
 	jobs := demand(t, 2000, 1)
 	p := &Past{Spec: cluster.Spec{Pool: gpus}, Jobs: jobs}
-	a, err := p.PlayModel(t.Context(), &Model{Name: "own", own: &Ranking{Age: 1, Owner: Account}}, "first-fit")
+	a, err := p.PlayModel(t.Context(), &Model{Name: "own", own: &Ranking{Owner: Account}}, "first-fit")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +101,10 @@ func TestFitFindsTheSchedulerThatRan(t *testing.T) {
 		{Model{Name: "fifo+strict+easy"}, []string{"fifo+strict+easy"}, true},
 		{Model{Name: "fifo+strict+conservative"}, []string{"fifo+strict+conservative"}, true},
 		{Model{Name: "fifo+skip"}, []string{"fifo+skip"}, true},
-		{Model{Name: "first", own: &Ranking{Age: 1, First: []string{"bio"}, Owner: Account}},
+		{Model{Name: "first", own: &Ranking{First: []string{"bio"}, Owner: Account}},
 			[]string{"first-account+easy"}, true},
-		{Model{Name: "fair", own: &Ranking{HalfLife: 5 * 24 * time.Hour, Age: 1.5, Size: .1, Owner: Account}},
-			[]string{"fairshare-accounts"}, false},
+		{Model{Name: fairName, fair: &fairshare.Priority{HalfLife: 5 * day, Age: 1.5, Size: .2, Fair: 1, MaxAge: 7 * day}},
+			[]string{fairName}, false},
 		{Model{Name: "fifo+strict", Apart: true, vcs: []cluster.VCSpec{{Name: "main", Nodes: 6}, {Name: "own", Nodes: 2}}},
 			[]string{"fifo+strict"}, true},
 		{Model{Name: "fifo+strict+easy", Placement: "best-fit"}, []string{"fifo+strict+easy"}, false},
@@ -122,7 +123,7 @@ func TestFitFindsTheSchedulerThatRan(t *testing.T) {
 			best := &one[0]
 			h := p.Halves()
 			was := Mean(p.Waits(p.Recorded()), h.Second)
-			t.Logf("%s (%s): error %.0f s, mean %.0f s, recorded %.0f s", best.Name, best.Placement, best.Error,
+			t.Logf("%s (%s, %s): error %.0f s, mean %.0f s, recorded %.0f s", best.Name, best.Placement, best.Text, best.Error,
 				best.SecondMean, was)
 			if !slices.ContainsFunc(x.found, func(name string) bool { return strings.HasPrefix(best.Name, name) }) {
 				t.Errorf("found %s", best.Name)

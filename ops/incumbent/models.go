@@ -5,6 +5,7 @@ import (
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
+	"clustergym/simulator/schedulers/fairshare"
 	"clustergym/simulator/sim"
 )
 
@@ -20,8 +21,9 @@ type Model struct {
 	Apart bool
 
 	// vcs are the virtual clusters that a model with Apart takes from the record, where the cluster has none.
-	vcs []cluster.VCSpec
-	own *Ranking // what a model ranks by that no policy of the simulator does; nil = Name says it
+	vcs  []cluster.VCSpec
+	fair *fairshare.Priority // of models with fair share
+	own  *Ranking            // what a model ranks by that no policy of the simulator does; nil = Name says it
 }
 
 // Limits says what a model of the incumbent makes of the users' time limits.
@@ -78,6 +80,11 @@ func (m *Model) Replayed() bool { return m.own != nil || m.Name == Timely }
 // Rule returns the scheduler of a rule. One that back-fills may begin in the middle of a run, too: until then it has
 // expected the running jobs to end when their limits, or forecasts, say so.
 func Rule(name, placement string, known sim.Estimates) (sim.Scheduler, error) {
+	return ruled(name, placement, known, nil)
+}
+
+// ruled is Rule with the weights of a policy with fair share.
+func ruled(name, placement string, known sim.Estimates, fair *fairshare.Priority) (sim.Scheduler, error) {
 	if name == Timely {
 		p, err := cluster.NewPlacement(placement)
 		return &timely{place: p}, err
@@ -87,6 +94,9 @@ func Rule(name, placement string, known sim.Estimates) (sim.Scheduler, error) {
 		return nil, &fault.Mistake{Err: err}
 	}
 	h.Placement, h.Estimates = placement, known
+	if fair != nil {
+		h.Priority = *fair
+	}
 	s, err := schedulers.New(h)
 	if err != nil {
 		return nil, &fault.Mistake{Err: err}

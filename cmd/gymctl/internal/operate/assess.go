@@ -9,10 +9,8 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
-	"clustergym/internal/fault"
 	"clustergym/lab/workload"
 	"clustergym/ops/assess"
-	"clustergym/simulator/cluster"
 	"clustergym/traces"
 )
 
@@ -51,7 +49,7 @@ limits; --limit stands for missing ones. Nothing is trained, and nothing is writ
 	}
 	f := c.Flags()
 	options.TraceFlags(c, &g.trace)
-	f.StringVar(&g.cluster, "cluster", "", "`CLUSTER` on which the jobs ran: "+workload.ClusterForms)
+	f.StringVar(&g.cluster, "cluster", "", "`CLUSTER` on which the jobs ran (default guessed from where they ran): "+workload.ClusterForms)
 	f.DurationVar(&g.opt.Limit, "limit", 0, "`TIME` that stands for the time limit of jobs that have none")
 	f.IntVar(&g.opt.GPUs, "gpus", 0, "ask what `N` more GPUs would change (default about a tenth of the cluster)")
 	f.BoolVar(&g.opt.LeftOut, "accept-left-out", false,
@@ -73,7 +71,7 @@ func runAssess(a *cli.App, c *cobra.Command, g *assessFlags, file string) error 
 	defer line.Clear()
 	g.opt.Progress = func(what string) { line.Show(func(int) []string { return []string{what} }) }
 	g.opt.Progress("reading " + file)
-	g.trace.File = file
+	g.trace.File, g.trace.Unended = file, true
 	jobs, info, err := workload.LoadTraceContext(c.Context(), g.trace)
 	if err != nil {
 		return err
@@ -86,7 +84,7 @@ func runAssess(a *cli.App, c *cobra.Command, g *assessFlags, file string) error 
 	if at := rowsOf(c.Context(), file, jobs[0].ID)[jobs[0].ID].Submit; !at.IsZero() {
 		g.opt.Epoch = at.Add(-jobs[0].Submit)
 	}
-	if g.opt.Spec, err = g.machines(file); err != nil {
+	if err := g.machines(jobs); err != nil {
 		return err
 	}
 	out, err := assess.Assess(c.Context(), g.opt)
@@ -118,12 +116,23 @@ func rowsOf(ctx context.Context, file string, ids ...string) map[string]assess.R
 	return assess.Rows(f, ids...)
 }
 
-// machines returns the cluster on which the jobs ran.
-func (g *assessFlags) machines(file string) (cluster.Spec, error) {
+// machines finds the cluster on which the jobs ran: the one that is named, divided by its partitions, or one that is
+// guessed from where they ran.
+func (g *assessFlags) machines(jobs []traces.Job) (err error) {
 	if g.cluster == "" {
-		return cluster.Spec{}, fault.Mistakef("%s: on which cluster did its jobs run? %s names it: %s", file,
-			fault.Key("cluster"), workload.ClusterForms)
+		var says string
+		if g.opt.Spec, says, err = workload.GuessCluster(jobs); err == nil {
+			g.opt.Cluster, g.opt.Notes = "guessed from the file", append(g.opt.Notes, says)
+		}
+		return err
 	}
 	g.opt.Cluster = g.cluster
-	return workload.ClusterSpec(g.cluster)
+	if g.opt.Spec, err = workload.ClusterSpec(g.cluster); err != nil {
+		return err
+	}
+	parts, err := workload.Partitions(g.cluster)
+	if err == nil {
+		g.opt.Spec = workload.Divided(g.opt.Spec, parts, jobs)
+	}
+	return err
 }
