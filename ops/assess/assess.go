@@ -37,6 +37,9 @@ type Options struct {
 // MostLeftOut is the share of the GPU time that may be left out without Options.LeftOut.
 const MostLeftOut = 0.05
 
+// mostOver is the share of the GPU time that may lie above what the cluster has.
+const mostOver = 0.02
+
 // LeastJobs is how many jobs with GPUs and a recorded start it takes.
 const LeastJobs = 30
 
@@ -129,13 +132,13 @@ func (a *assessor) check() error {
 	case started < LeastJobs:
 		return fault.Mistakef("%s: %s with GPUs and a recorded start, want at least %d: give a longer record",
 			a.opt.File, plain.Count(started, "job", "jobs"), LeastJobs)
-	case l.Peak > c.GPUs+c.GPUs/50:
+	case l.Over > mostOver:
 		at := ""
 		if !a.opt.Epoch.IsZero() {
 			at = " at " + a.opt.Epoch.Add(l.PeakAt).Format("2006-01-02 15:04")
 		}
-		return fault.Mistakef("%s: its jobs held %d GPUs at one time%s, and cluster %s has %d; %s names the cluster on "+
-			"which they ran", a.opt.File, l.Peak, at, a.opt.Cluster, c.GPUs, fault.Key("cluster"))
+		return fault.Mistakef("%s: its jobs held up to %d GPUs at one time%s, and cluster %s has %d; %s names the cluster "+
+			"on which they ran", a.opt.File, l.Peak, at, a.opt.Cluster, c.GPUs, fault.Key("cluster"))
 	case l.Given > 0 && a.opt.Limit == 0 && l.Given < len(a.past.Jobs):
 		return fault.Mistakef("%s: job %s%s has no time limit (column Timelimit of sacct, estimate of a CSV file), "+
 			"as %d of %d jobs: models of the scheduler need them; %s says what stands for the missing ones, as 24h",

@@ -94,7 +94,7 @@ func TestBadRecords(t *testing.T) {
 				o.Jobs[i].GPUs = 0
 			}
 		}},
-		{"held 400 GPUs at one time", func(o *Options) {
+		{"held up to 400 GPUs at one time", func(o *Options) {
 			for i := range o.Jobs {
 				o.Jobs[i].Submit = 0
 				o.Jobs[i].Start(time.Hour)

@@ -3,8 +3,10 @@ package assess
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"clustergym/internal/hostlist"
 	"clustergym/internal/par"
 	"clustergym/internal/plain"
 	"clustergym/ops/incumbent"
@@ -153,8 +155,17 @@ func larger(spec cluster.Spec, gpus int) (cluster.Spec, int) {
 	}
 	nodes := max(1, (gpus+common.GPUs/2)/max(1, common.GPUs))
 	common.Count = cluster.Count(nodes)
+	named := common.Names != nil
+	if common.Names = nil; named {
+		for i := range nodes {
+			common.Names = append(common.Names, fmt.Sprintf("more%d", i+1))
+		}
+	}
 	spec.Racks = append(slices.Clone(spec.Racks), cluster.RackSpec{Nodes: []cluster.NodeSpec{common}})
 	spec.VCs = resized(spec.VCs, nodes)
+	if at := widest(spec.VCs); at >= 0 && named {
+		spec.VCs[at].Hosts = append(slices.Clone(spec.VCs[at].Hosts), hostlist.Compress(common.Names))
+	}
 	return spec, nodes * common.GPUs
 }
 
@@ -167,16 +178,27 @@ func resized(vcs []cluster.VCSpec, nodes int) []cluster.VCSpec {
 			at = i
 		}
 	}
-	if at < 0 {
-		return vcs
-	}
 	vcs = slices.Clone(vcs)
-	vcs[at].Nodes = max(1, vcs[at].Nodes+nodes)
+	if at >= 0 {
+		vcs[at].Nodes = max(1, vcs[at].Nodes+nodes)
+	}
 	return vcs
 }
 
-// smaller takes the last rack away, or where that is more than a quarter of the GPUs, a tenth of the nodes from the
-// end. It returns how many GPUs that is, 0 where it cannot be asked.
+// widest returns the virtual cluster with the most hosts, −1 if none names any.
+func widest(vcs []cluster.VCSpec) int {
+	at, most := -1, 0
+	for i, v := range vcs {
+		hosts, err := hostlist.Expand(strings.Join(v.Hosts, ","))
+		if err == nil && len(hosts) > most {
+			at, most = i, len(hosts)
+		}
+	}
+	return at
+}
+
+// smaller takes the last rack away, or where that is more than a quarter of the GPUs, a tenth of the nodes with GPUs
+// from the end. It returns how many GPUs that is, 0 where it cannot be asked.
 func smaller(spec cluster.Spec) (small cluster.Spec, lost int, what string) {
 	if spec.Pool > 0 {
 		lost = spec.Pool / 10
@@ -187,8 +209,10 @@ func smaller(spec cluster.Spec) (small cluster.Spec, lost int, what string) {
 	for _, r := range spec.Racks {
 		racks += r.Count.N()
 		for _, n := range r.Nodes {
-			nodes += r.Count.N() * n.Count.N()
-			all += r.Count.N() * n.Count.N() * n.GPUs
+			if n.GPUs > 0 {
+				nodes += r.Count.N() * n.Count.N()
+				all += r.Count.N() * n.Count.N() * n.GPUs
+			}
 		}
 	}
 	last := spec.Racks[len(spec.Racks)-1]
@@ -196,12 +220,10 @@ func smaller(spec cluster.Spec) (small cluster.Spec, lost int, what string) {
 	for _, n := range last.Nodes {
 		inLast += n.Count.N() * n.GPUs
 	}
-	small = spec
-	small.Racks = slices.Clone(spec.Racks)
-	end := len(small.Racks) - 1
-	owned := slices.ContainsFunc(spec.VCs, func(v cluster.VCSpec) bool { return v.Nodes > 0 })
-	if racks > 1 && inLast > 0 && 4*inLast <= all && !owned {
-		if last.Count.N() > 1 {
+	if racks > 1 && inLast > 0 && 4*inLast <= all && len(spec.VCs) == 0 {
+		small = spec
+		small.Racks = slices.Clone(spec.Racks)
+		if end := len(small.Racks) - 1; last.Count.N() > 1 {
 			small.Racks[end].Count = cluster.Count(last.Count.N() - 1)
 		} else {
 			small.Racks = small.Racks[:end]
@@ -214,32 +236,55 @@ func smaller(spec cluster.Spec) (small cluster.Spec, lost int, what string) {
 	return withoutNodes(spec, max(1, nodes/10))
 }
 
-// withoutNodes takes so many nodes from the end.
+// withoutNodes takes so many nodes with GPUs from the end.
 func withoutNodes(spec cluster.Spec, nodes int) (small cluster.Spec, lost int, what string) {
 	what = plain.Count(nodes, "node", "nodes")
-	vcs := resized(spec.VCs, -nodes)
-	var kept []cluster.RackSpec
+	small = spec
+	small.VCs = resized(spec.VCs, -nodes)
+	small.Racks = nil
 	for _, r := range spec.Racks {
 		for range r.Count.N() {
 			one := r
 			one.Count, one.Nodes = 1, slices.Clone(r.Nodes)
-			kept = append(kept, one)
+			small.Racks = append(small.Racks, one)
 		}
 	}
-	for nodes > 0 && len(kept) > 0 {
-		r := &kept[len(kept)-1]
-		n := &r.Nodes[len(r.Nodes)-1]
-		take := min(nodes, n.Count.N())
-		nodes, lost = nodes-take, lost+take*n.GPUs
-		if take < n.Count.N() {
-			n.Count = cluster.Count(n.Count.N() - take)
+	gone := map[string]bool{}
+	for i := len(small.Racks) - 1; i >= 0 && nodes > 0; i-- {
+		r := &small.Racks[i]
+		for k := len(r.Nodes) - 1; k >= 0 && nodes > 0; k-- {
+			n := &r.Nodes[k]
+			if n.GPUs == 0 {
+				continue
+			}
+			take := min(nodes, n.Count.N())
+			nodes, lost = nodes-take, lost+take*n.GPUs
+			left := n.Count.N() - take
+			if n.Names != nil {
+				for _, name := range n.Names[left:] {
+					gone[name] = true
+				}
+				n.Names = n.Names[:left]
+			}
+			if n.Count = cluster.Count(left); left == 0 {
+				r.Nodes = slices.Delete(r.Nodes, k, k+1)
+			}
+		}
+		if len(r.Nodes) == 0 {
+			small.Racks = slices.Delete(small.Racks, i, i+1)
+		}
+	}
+	for i := range small.VCs { // which name hosts
+		v := &small.VCs[i]
+		if v.Hosts == nil {
 			continue
 		}
-		if r.Nodes = r.Nodes[:len(r.Nodes)-1]; len(r.Nodes) == 0 {
-			kept = kept[:len(kept)-1]
+		hosts, err := hostlist.Expand(strings.Join(v.Hosts, ","))
+		hosts = slices.DeleteFunc(hosts, func(h string) bool { return gone[h] })
+		if err != nil || len(hosts) == 0 || len(gone) == 0 {
+			return spec, 0, ""
 		}
+		v.Hosts = []string{hostlist.Compress(hosts)}
 	}
-	small = spec
-	small.Racks, small.VCs = kept, vcs
 	return small, lost, what
 }

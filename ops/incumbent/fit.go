@@ -223,6 +223,13 @@ func Fit(ctx context.Context, p *Past, placement string, workers int, tell Progr
 	f := &fitting{ctx: ctx, past: p, halves: h, placement: placement, workers: workers, was: p.Waits(p.Recorded()),
 		limits: p.HasLimits()}
 	models := p.Models()
+	if p.Spec.Pool == 0 && len(p.Jobs) <= mostPlaced {
+		for _, m := range slices.Clone(models) {
+			if m.Placement = lowest; m.Placement != placement && !m.Reserves() {
+				models = append(models, m)
+			}
+		}
+	}
 	f.count = &counter{all: len(models), tell: tell}
 	if p.Spec.Pool == 0 {
 		f.count.all += placed * (len(placements) - 1)
@@ -237,7 +244,9 @@ func Fit(ctx context.Context, p *Past, placement string, workers int, tell Progr
 	var other []Model
 	for _, x := range all[:min(placed, len(all))] {
 		for _, name := range placements {
-			if m := x.Model; name != placement && x.Schedule != nil {
+			if m := x.Model; x.Schedule != nil && !slices.ContainsFunc(all, func(o Fitted) bool {
+				return m.same(&o.Model) && cmp.Or(o.Placement, placement) == name
+			}) {
 				m.Placement = name
 				other = append(other, m)
 			}
@@ -248,6 +257,13 @@ func Fit(ctx context.Context, p *Past, placement string, workers int, tell Progr
 	sortFitted(all)
 	return all, err
 }
+
+// lowest is the placement that is tried with all models on records of at most mostPlaced jobs: where no topology is
+// configured, a scheduler may take the first nodes that are free.
+const (
+	lowest     = "first-fit"
+	mostPlaced = 50_000
+)
 
 // placed is how many of the closest models are played with other placements, too.
 const placed = 3
@@ -342,7 +358,7 @@ func (f *fitting) refine(all []Fitted) ([]Fitted, error) {
 func (f *fitting) near(x *Fitted, of func(p *fairshare.Priority) []Model) ([]Fitted, error) {
 	near := of(x.fair)
 	for i := range near {
-		near[i].Apart, near[i].vcs, near[i].Limits = x.Apart, x.vcs, x.Limits
+		near[i].Apart, near[i].vcs, near[i].Limits, near[i].Placement = x.Apart, x.vcs, x.Limits, x.Placement
 	}
 	f.count.more(len(near))
 	return f.play(near)

@@ -57,6 +57,11 @@ func Simple() []Model {
 	}
 }
 
+// same reports whether two models differ in nothing but the placement.
+func (m *Model) same(o *Model) bool {
+	return m.Name == o.Name && m.Text == o.Text && m.Limits == o.Limits && m.Apart == o.Apart
+}
+
 // Reserves reports whether a model makes a reservation for every waiting job, which takes long where many wait.
 func (m *Model) Reserves() bool {
 	return m.own == nil && policyname.Of(m.Name).Backfill == "conservative"

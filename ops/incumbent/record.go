@@ -33,6 +33,9 @@ type Left struct {
 	First   string        `json:"-"`                       // the first job that lacks a limit, "" = none
 	Peak    int           `json:"-"`                       // the most GPUs that recorded jobs held at one time
 	PeakAt  time.Duration `json:"-"`
+	// Over is the share of the recorded GPU time for which the cluster has no GPUs. It is little even where the cluster is
+	// the right one, if jobs were requeued: their runs count as one.
+	Over float64 `json:"-"`
 }
 
 // Share returns which part of the GPU time was left out because it never fits.
@@ -109,7 +112,7 @@ func New(spec cluster.Spec, jobs []traces.Job, how Reading) (*Past, *Left, error
 	p.sort()
 	err = p.seat(machine, how.Placement, left)
 	left.Before = len(p.Seated)
-	left.Peak, left.PeakAt = p.peak()
+	left.Peak, left.PeakAt, left.Over = p.peak(machine.GPUs())
 	return p, left, err
 }
 
@@ -160,8 +163,8 @@ func (p *Past) seat(machine *cluster.Cluster, placement string, left *Left) erro
 	return nil
 }
 
-// peak returns the most GPUs that recorded jobs held at one time, and when.
-func (p *Past) peak() (most int, at time.Duration) {
+// peak returns the most GPUs that recorded jobs held at one time, when, and the share of their GPU time above capacity.
+func (p *Past) peak(capacity int) (most int, at time.Duration, over float64) {
 	type change struct {
 		at time.Duration
 		by int
@@ -174,13 +177,16 @@ func (p *Past) peak() (most int, at time.Duration) {
 		}
 	}
 	slices.SortFunc(all, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
-	now, milli := 0, 0
+	now, milli, sum, last := 0, 0, 1e-9, time.Duration(0)
 	for _, c := range all {
+		sum += float64(now) * (c.at - last).Hours()
+		over += float64(max(0, now-1000*capacity)) * (c.at - last).Hours()
+		last = c.at
 		if now += c.by; now > milli {
 			milli, at = now, c.at
 		}
 	}
-	return (milli + 999) / 1000, at
+	return (milli + 999) / 1000, at, over / sum
 }
 
 // With returns a Past on another cluster, whose first GPUs are those of p's: seats keep their GPUs where the cluster
