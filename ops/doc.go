@@ -5,6 +5,9 @@
 //   - incumbent: reproduces what a real cluster's own scheduler did: it has the recorded history of a cluster (Past),
 //     models of the scheduler that ran there, the incumbent (Model), plays any policy on the same jobs (Past.Play), and
 //     finds the model that comes closest to the recorded starts (Fit)
+//   - incumbent/known: makes accountings of clusters whose scheduler is known, for tests of what is concluded from
+//     accountings: jobs are drawn, a scheduler of package schedulers plays them, and what sacct would have printed of
+//     it is written down
 //   - steer/mirror: turns what a real cluster says of itself, one snapshot after the other, into facts for a simulator
 //     that follows (simulator/sim)
 //   - assess: says from a recorded accounting whether another order of the queue, or other hardware, would help a

@@ -70,9 +70,10 @@ var arrows = map[string][]string{
 	"simulator/schedulers": {"simulator/cluster", "simulator/policyname", "simulator/predict", "simulator/sim",
 		"simulator/schedulers/...", "traces"},
 	// a job, its request and its key; nothing of the policy that made it
-	"simulator/schedulers/queue":    {"simulator/cluster", "simulator/sim"},
-	"simulator/schedulers/attained": {"simulator/sim", "simulator/schedulers/queue"},
-	"simulator/schedulers/place":    {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "traces"},
+	"simulator/schedulers/queue":     {"simulator/cluster", "simulator/sim"},
+	"simulator/schedulers/attained":  {"simulator/sim", "simulator/schedulers/queue"},
+	"simulator/schedulers/fairshare": {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue"},
+	"simulator/schedulers/place":     {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "traces"},
 	"simulator/schedulers/exact": {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue",
 		"simulator/schedulers/place", "traces"},
 	"simulator/schedulers/rounds": {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue",
@@ -182,8 +183,10 @@ var arrows = map[string][]string{
 	"ops/steer":        {lower, "ops/steer/mirror"},
 	"ops/steer/report": {lower, "ops/incumbent", "ops/steer", "ops/steer/mirror"},
 	"ops/incumbent":    {lower},
-	"ops/assess":       {lower, "ops/incumbent"},
+	"ops/assess":       {lower, "ops/incumbent", "ops/incumbent/known"}, // the last one in tests
 	"ops/twin":         {lower, "ops/steer/mirror"},
+	// Accountings for tests of what is concluded from accountings.
+	"ops/incumbent/known": {lower},
 
 	// A paper imports no other paper.
 	"experiments/study":             {"configs", "distributed/workqueue", "lab/report", "simulator/cluster"},

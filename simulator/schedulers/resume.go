@@ -20,6 +20,8 @@ func (c *Config) Forgets() string {
 		return c.Order + " remembers what it has decided"
 	case r.preemptive:
 		return c.Order + " remembers which jobs it stops and starts at one time"
+	case r.name == fairShare.name:
+		return r.name + " remembers what accounts have used"
 	case r.passOver:
 		return c.Order + " remembers which jobs it has passed over"
 	case c.admission() == "commit":
