@@ -107,7 +107,7 @@ type played struct {
 func (a *assessor) check() error {
 	started := 0
 	for i := range a.past.Starts {
-		if a.past.Starts[i] >= 0 {
+		if a.past.Starts[i] >= 0 && a.past.Jobs[i].GPUs > 0 {
 			started++
 		}
 	}

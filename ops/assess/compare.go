@@ -81,9 +81,9 @@ type compared struct {
 	ci    *ci     // of ratio
 }
 
-// fewest is how many blocks an interval has at least. If the record has fewer that hardly depend on each other, these
-// are shorter: the interval shows how little is known, and nothing is believed because of it.
-const fewest = 4
+// fewest is how many blocks an interval has at least. If the record has only one, two halves of it take its place: the
+// interval shows how little is known, and nothing is believed because of it.
+const fewest = 2
 
 // compare compares waits a with waits b of the counted jobs. With fewer than ten blocks the interval is the jackknife t
 // interval of whole blocks, which is wide, and there is no verdict.

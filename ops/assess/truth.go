@@ -107,7 +107,7 @@ func (a *assessor) recorded() error {
 	a.real = p.Waits(p.Recorded())
 	var started []int
 	for i, s := range p.Starts {
-		if s >= 0 {
+		if s >= 0 && p.Jobs[i].GPUs > 0 {
 			started = append(started, i)
 		}
 	}

@@ -189,7 +189,8 @@ func (a *assessor) notes() {
 	out.Notes = append([]string{}, a.opt.Notes...)
 	l := a.left
 	if l.CPUOnly > 0 {
-		note("%s for no GPU and %s left out", plain.Count(l.CPUOnly, "job asks", "jobs ask"), isAre(l.CPUOnly))
+		note("%s for no GPU and %s not counted; %d of them are played, because the cluster says how many cores its nodes have",
+			plain.Count(l.CPUOnly, "job asks", "jobs ask"), isAre(l.CPUOnly), l.Beside)
 	}
 	for _, r := range out.LeftOut.Rows {
 		note("%s left out: %s", plain.Count(r.Count, "row", "rows"), r.Reason)

@@ -48,7 +48,7 @@ func (p *Past) Halves() Halves {
 	h.Warm = p.Begin + time.Duration(warm*float64(h.Half-p.Begin))
 	for i := range p.Jobs {
 		switch at := p.Jobs[i].Submit; {
-		case p.Starts[i] < 0 || p.Starts[i] < p.Begin || at < h.Warm:
+		case p.Starts[i] < 0 || p.Starts[i] < p.Begin || at < h.Warm || p.Jobs[i].GPUs < 1:
 		case at < h.Half:
 			h.First = append(h.First, i)
 		default:

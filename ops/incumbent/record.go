@@ -22,6 +22,7 @@ type Reading struct {
 type Left struct {
 	Jobs    int           `json:"jobs"`     // of the trace
 	CPUOnly int           `json:"cpu_only"` // ask for no GPU
+	Beside  int           `json:"-"`        // of CPUOnly, which take cores from the others, and are in the Past
 	Never   int           `json:"never_fit"`
 	Why     []string      `json:"never_fit_why,omitempty"` // of Never, by reason
 	Hours   float64       `json:"never_fit_gpu_hours"`     // of Never
@@ -52,6 +53,7 @@ func New(spec cluster.Spec, jobs []traces.Job, how Reading) (*Past, *Left, error
 	p, left := &Past{Spec: spec}, &Left{Jobs: len(jobs)}
 	var unfit cluster.Unfit
 	guess := newGuess(jobs)
+	cores := hasCores(&spec)
 	first := time.Duration(traces.MaxTime)
 	for i := range jobs {
 		j := jobs[i]
@@ -65,10 +67,16 @@ func New(spec cluster.Spec, jobs []traces.Job, how Reading) (*Past, *Left, error
 		}
 		if j.GPUs < 1 {
 			left.CPUOnly++
-			continue
+			if !cores || j.CPUMilli == 0 {
+				continue
+			}
+			left.Beside++
 		}
 		left.Of += j.GPUHours()
-		if _, fits := machine.Request(&j); !fits {
+		if _, fits := machine.Request(&j); !fits && j.GPUs < 1 {
+			left.Beside--
+			continue
+		} else if !fits {
 			unfit.Count(machine, &j)
 			left.Never++
 			left.Hours += j.GPUHours()
@@ -114,6 +122,18 @@ func New(spec cluster.Spec, jobs []traces.Job, how Reading) (*Past, *Left, error
 	left.Before = len(p.Seated)
 	left.Peak, left.PeakAt, left.Over = p.peak(machine.GPUs())
 	return p, left, err
+}
+
+// hasCores reports whether a cluster says how many cores its nodes have: then jobs without GPUs compete for them.
+func hasCores(s *cluster.Spec) bool {
+	for _, r := range s.Racks {
+		for _, n := range r.Nodes {
+			if n.CPUs > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // sort puts the jobs in order of the time from which they may start.
