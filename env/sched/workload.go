@@ -32,6 +32,7 @@ type LeftOut struct {
 	NeverIDs   []string `json:"never_fit_ids,omitempty"` // the first of them
 	NeverWhy   []string `json:"never_fit_why,omitempty"` // for each reason, how many, in words
 	Workless   int      `json:"without_work"`            // have no run time or ask for no GPU
+	CPUOnly    int      `json:"-"`                       // of those, ask for no GPU
 }
 
 // Jobs returns the number of jobs left out.
@@ -120,6 +121,9 @@ func take(c *cluster.Cluster, maxGPUs int, jobs []traces.Job) ([]traces.Job, Lef
 	left := LeftOut{Of: len(jobs), MaxGPUs: maxGPUs, Large: large, Workless: workless}
 	all, above, never := 0.0, 0.0, 0.0
 	for i := range jobs {
+		if jobs[i].GPUs < 1 {
+			left.CPUOnly++
+		}
 		t := jobs[i].GPUHours()
 		if all += t; jobs[i].GPUs > maxGPUs {
 			above += t

@@ -44,6 +44,7 @@ func TestSizesFollowTheWorkloadInEveryEnvironment(t *testing.T) {
 		fit := func(given config.Given, cluster string) (config.Config, *Scenario, []string) {
 			cfg := config.For(id)
 			cfg.Trace.File, cfg.Trace.Mix, cfg.Cluster = file, "topdrl-cnn", cluster
+			cfg.Trace.AcceptLeftOut = d.Ongoing
 			if err := cfg.Set("env.estimates=exact"); err != nil {
 				t.Fatal(err)
 			}
@@ -148,6 +149,11 @@ func TestEstimatesAndModelsFollowTheWorkload(t *testing.T) {
 func TestFitLeavesOutWhatNeverFits(t *testing.T) {
 	cfg := config.Default()
 	cfg.Trace.File, cfg.Cluster = ownTrace(t, 300, 24), "1x2"
+	if _, _, err := Fit(t.Context(), &cfg, config.Given{}); err == nil ||
+		!strings.Contains(err.Error(), "81 % of its GPU time cannot run on cluster 1x2") {
+		t.Errorf("too much is left out, and said is %v", err)
+	}
+	cfg.Trace.AcceptLeftOut = true
 	scenario, _, err := Fit(t.Context(), &cfg, config.Given{})
 	if err != nil {
 		t.Fatal(err)

@@ -443,6 +443,7 @@ func (g *playing) unplayed(t *Task, cfg *config.Config) string {
 // runs returns what plays t, one for each run, nil if there is nothing; cfg gets what decides how it plays.
 func (g *playing) runs(t *Task, cfg *config.Config) ([]contender, error) {
 	runs := []contender{{}}
+	cfg.Trace.AcceptLeftOut = t.Track == Recorded // the task says which jobs it has
 	switch g.policy.Kind {
 	case KindRule:
 		for _, s := range g.policy.Set {

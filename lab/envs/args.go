@@ -87,10 +87,15 @@ func (a *Args) Validate() error {
 	return l.Err()
 }
 
+// acceptKey is of environments of version 2: those of version 1 take what is left of every trace.
+const acceptKey = "trace.accept_left_out"
+
 // TakesKey returns whether the environment takes a key of the workload: cluster, split or a key below trace.
 func (d *Descriptor) TakesKey(key string) bool {
 	t := d.Takes
 	switch {
+	case key == acceptKey:
+		return t.Jobs && d.Ongoing
 	case key == "cluster":
 		return t.Cluster
 	case key == "split":
@@ -122,6 +127,8 @@ func (d *Descriptor) Foreign(trace workload.TraceConfig, cluster string, found f
 		}
 		want := "nothing: " + d.ID + " has no workload"
 		switch {
+		case key == acceptKey && d.Takes.Jobs:
+			want = "nothing: " + d.ID + " takes what is left of every trace"
 		case d.Takes.Graphs:
 			want = "nothing: " + d.ID + " takes " + d.Takes.Trace() + ", by trace.file alone"
 		case d.Takes.Models:

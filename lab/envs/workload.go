@@ -135,6 +135,11 @@ func (w *Workload) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Inf
 	if err := w.unseen(); err != nil {
 		return err
 	}
+	if cut.Mode == sched.Ongoing {
+		if err := w.refuse(cut, jobs); err != nil {
+			return err
+		}
+	}
 	w.cut = cut
 	w.Source.Windows = &predictors.Foresight{Windows: w.Taken.Windows, Model: w.Model, Load: sync.OnceValue(w.offered)}
 	w.Jobs = w.withModel(JobsHash(w.Taken.Windows, cut.Estimates.Causal()))
@@ -143,6 +148,19 @@ func (w *Workload) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Inf
 		w.bytes += int64(len(w.Taken.Windows.All())) * predictors.ArchiveBytes
 	}
 	return nil
+}
+
+// refuse returns a mistake if too much of the GPU time of a trace is left out.
+func (w *Workload) refuse(cut sched.Taken, jobs []traces.Job) error {
+	if l := &w.Taken.Left; w.trace.File == "" || l.LargeShare+l.NeverShare <= workload.MostLeftOut {
+		return nil
+	}
+	c, err := cluster.New(w.Source.Cluster)
+	if err != nil {
+		return err
+	}
+	left := workload.CountLeft(c, jobs, cut.MaxGPUs)
+	return left.Mistake(&w.trace, &w.Info, c, w.Source.Cluster.Name)
 }
 
 // shownAs returns info with the names of files for messages.

@@ -112,6 +112,7 @@ type simulation struct {
 	cluster *cluster.Cluster // always empty; tells what can fit
 	sim     sim.Config
 	service []time.Duration // GPU-times, sorted; nil = those of the jobs
+	all     []traces.Job    // jobs of the trace, while it is loaded
 	jobs    []traces.Job    // jobs that can fit; nil if the trace is streamed
 	read    int             // number of jobs, including refused ones; of a streamed trace, the last run's
 	never   Refusal
@@ -136,6 +137,7 @@ func (r *simulation) load(ctx context.Context) error {
 	if err := r.choose(ctx, all); err != nil {
 		return err
 	}
+	r.all = all
 	r.jobs, r.never = fitting(r.cluster, all, r.hooks.Jobs != nil, r.takes())
 	if r.model != nil {
 		n, _ := r.model.Known(r.jobs)
@@ -144,7 +146,8 @@ func (r *simulation) load(ctx context.Context) error {
 	if cfg.Service == "workload" {
 		r.service = workload.ServiceOf(r.jobs)
 	}
-	if err := r.refuse(len(r.jobs) == 0); err != nil {
+	err = r.refuse(len(r.jobs) == 0)
+	if r.all = nil; err != nil {
 		return err
 	}
 	return r.cuts(len(r.jobs))
@@ -168,6 +171,9 @@ func (r *simulation) refuse(all bool) error {
 	if r.cfg.FailRefused || all {
 		return r.never.Mistake(r.read, r.spec.Name, r.cluster, r.cfg.FailRefused)
 	}
+	if err := r.tooMuch(); err != nil {
+		return err
+	}
 	why := "cluster " + r.spec.Name + " can never hold them"
 	if most := r.mostGPUs(); most > 0 {
 		why += fmt.Sprintf(", or models take no jobs without a run time or with more than %d GPUs (env.max_gpus)", most)
@@ -176,6 +182,19 @@ func (r *simulation) refuse(all bool) error {
 	r.report.note("%s refused, because %s: %s", workload.Part(r.never.count, r.read, r.never.share()), why,
 		strings.Join(append([]string{ids}, r.never.why.Reasons(r.cluster)...), "; "))
 	return nil
+}
+
+// tooMuch returns a mistake if too much of the GPU time of a trace is left out.
+func (r *simulation) tooMuch() error {
+	t, share := &r.cfg.Trace, r.never.share()
+	if t.File == "" || t.AcceptLeftOut || share <= workload.MostLeftOut {
+		return nil
+	}
+	if r.all != nil {
+		left := workload.CountLeft(r.cluster, r.all, r.mostGPUs())
+		return left.Mistake(t, &r.report.Info, r.cluster, r.spec.Name)
+	}
+	return workload.TooMuchLeft(t.File, r.spec.Name, share, r.never.why.Reasons(r.cluster))
 }
 
 // cuts returns a mistake if warm-up and tail leave none of n jobs to count.

@@ -287,7 +287,13 @@ func TestJobsThatNeverFitAreRefusedByCountAndName(t *testing.T) {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
 	for _, stream := range []string{"off", "on"} {
-		cfg.FailRefused, cfg.Stream = false, stream
+		cfg.FailRefused, cfg.Stream, cfg.Trace.AcceptLeftOut = false, stream, false
+		_, err := Run(t.Context(), cfg, Hooks{})
+		if err == nil || !strings.Contains(err.Error(), "98 % of its GPU time cannot run on cluster pool:2") ||
+			!strings.Contains(err.Error(), "use accept-left-out (trace.accept_left_out: true)") {
+			t.Errorf("stream %s: %v", stream, err)
+		}
+		cfg.Trace.AcceptLeftOut = true
 		report, err := Run(t.Context(), cfg, Hooks{})
 		if err != nil {
 			t.Fatal(err)
@@ -317,20 +323,22 @@ func TestRefusalsNameTheReason(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "never enough of the GPU types") {
 		t.Errorf("got %v", err)
 	}
-	// A cluster of types takes those of exactly that name. The note counts the others by type, whether the trace is
-	// streamed or not.
+	// A cluster of types takes those of that name, in any capitals, and one without types takes all. The note counts the
+	// others by type, whether the trace is streamed or not.
 	cfg.Trace.File = file(t, "capitals.csv",
-		"job_id,submit_time,duration,num_gpu,gpu_type\na,0,10,1,A100\nb,0,10,1,a100\nc,0,10,1,\n")
+		"job_id,submit_time,duration,num_gpu,gpu_type\na,0,10,1,A100\nb,0,10,1,a100\nc,0,10,1,\nd,0,10,1,H200\n")
+	cfg.Trace.AcceptLeftOut = true
 	for _, stream := range []string{"off", "on"} {
 		for spec, want := range map[string]string{
-			"typed.yaml": "1 of 3 jobs (33 %), 33 % of the GPU time, refused, because cluster typed can never hold them: b; 1 asks for GPU type a100, and it has A100: write gpu_type: a100 in the cluster file, or A100 in the trace, if they are the same",
-			"1x8":        "2 of 3 jobs (67 %), 67 % of the GPU time, refused, because cluster 1x8 can never hold them: a, b; 2 ask for a GPU type, A100 (1), a100 (1), and its GPUs have none: gpu_type: A100 at the nodes of a cluster file names it",
+			"typed.yaml": "1 of 4 jobs (25 %), 25 % of the GPU time, refused, because cluster typed can never hold them: d; " +
+				"1 asks for GPU type H200, and it has A100",
+			"1x8": "",
 		} {
 			if cfg.Cluster, cfg.Stream = spec, stream; spec != "1x8" {
 				cfg.Cluster = file(t, spec, "racks: [{nodes: [{gpus: 8, gpu_type: A100}]}]\n")
 			}
 			report, err := Run(t.Context(), cfg, Hooks{})
-			if err != nil || len(report.Notes) != 1 || report.Notes[0] != want {
+			if err != nil || strings.Join(report.Notes, "\n") != want {
 				t.Errorf("stream %s: %v, %q\nwant %q", stream, err, report.Notes, want)
 			}
 		}

@@ -47,9 +47,9 @@ func ClusterPresets() []string {
 
 // ClusterSpec returns the cluster that a user names. It tries in this order: a short form ("pool:256", "swf-256",
 // "6x8", "4x8:a100+2x4:v100", "dally:4x2"), an embedded preset ("philly-192"), and the path of a file. A name that
-// contains a slash or ends in .yaml is always a path. A file is YAML or a list of machines (package inventory), published
-// or as a cluster's own programs print it, which its header reveals; "nodes.txt+topology.conf" are two of them. An
-// unknown or faulty cluster is a *fault.Mistake; for YAML it lists all faults with their lines.
+// contains a slash or ends in .yaml is always a path. A file is YAML or a list of machines (package inventory),
+// published or as a cluster's own programs print it, which its header reveals; "nodes.txt+topology.conf" are two of
+// them. An unknown or faulty cluster is a *fault.Mistake; for YAML it lists all faults with their lines.
 func ClusterSpec(name string) (cluster.Spec, error) {
 	if name == "" {
 		return cluster.Spec{}, fault.Mistakef("no cluster is named; want %s", ClusterForms)

@@ -236,7 +236,8 @@ func (g *guess) sentence(gpus, raised int, kinds map[string]int) string {
 		"once: %s, %s (%s).", plain.Count(len(g.nodes), "node", "nodes"), plain.Count(gpus, "GPU", "GPUs"),
 		strings.Join(parts, ", "))
 	if raised > 0 {
-		fmt.Fprintf(&b, " %s taken to be as large as most nodes of the same name.", plain.Count(raised, "node is", "nodes are"))
+		fmt.Fprintf(&b, " %s taken to be as large as most nodes of the same name.",
+			plain.Count(raised, "node is", "nodes are"))
 	}
 	if less := g.jobs - g.placed; less > 0 {
 		fmt.Fprintf(&b, " %s of %d GPU jobs do not say where they ran.", Thousands(less), g.jobs)
@@ -244,8 +245,8 @@ func (g *guess) sentence(gpus, raised int, kinds map[string]int) string {
 	return b.String()
 }
 
-// alike gives nodes of one family the GPUs that more than half of them had at their most, and types to nodes without one
-// if the others have one. It returns how many nodes it changed the size of.
+// alike gives nodes of one family the GPUs that more than half of them had at their most, and types to nodes without
+// one if the others have one. It returns how many nodes it changed the size of.
 func alike(family []*seenNode) (changed int) {
 	sizes := map[int]int{}
 	types := map[string]float64{}

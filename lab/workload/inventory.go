@@ -73,8 +73,8 @@ func listed(inv *inventory.Inventory, path string) (cluster.Spec, error) {
 	return spec, nil
 }
 
-// joined reads nodes.txt+topology.conf: a list of nodes and the switches that they are on, in any order. path is that of
-// the list. ok is false if name is no such pair of files.
+// joined reads nodes.txt+topology.conf: a list of nodes and the switches that they are on, in any order. path is that
+// of the list. ok is false if name is no such pair of files.
 func joined(name string) (inv inventory.Inventory, path string, ok bool, err error) {
 	first, second, ok := strings.Cut(name, "+")
 	if !ok || first == "" || second == "" {
@@ -120,8 +120,8 @@ func joined(name string) (inv inventory.Inventory, path string, ok bool, err err
 // inventorySpec makes a cluster of a list of machines. Racks are in the order in which the list first names them, and
 // nodes within a rack in the order of the list. Equal neighbours become one entry with a count. Nodes without GPUs
 // stay. Nodes have their names if the cluster's own programs have printed the list. A list of virtual clusters becomes
-// one rack of the nodes that they own; a virtual cluster without nodes is left out, because its jobs could never run. If
-// the list does not mention GPUs, every node has usualGPUs.
+// one rack of the nodes that they own; a virtual cluster without nodes is left out, because its jobs could never run.
+// If the list does not mention GPUs, every node has usualGPUs.
 func inventorySpec(inv *inventory.Inventory) cluster.Spec {
 	var s cluster.Spec
 	nodes := 0

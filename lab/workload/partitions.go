@@ -40,9 +40,9 @@ func Partitions(name string) ([]Partition, error) {
 	return all, nil
 }
 
-// Divided returns spec with a virtual cluster for each partition in which jobs are, on the nodes of the partition, which
-// others may share. It returns spec unchanged if that would change nothing: no job is in a partition of the list, all of
-// these partitions have all nodes with GPUs, or spec has virtual clusters already.
+// Divided returns spec with a virtual cluster for each partition in which jobs are, on the nodes of the partition,
+// which others may share. It returns spec unchanged if that would change nothing: no job is in a partition of the list,
+// all of these partitions have all nodes with GPUs, or spec has virtual clusters already.
 func Divided(spec cluster.Spec, parts []Partition, jobs []traces.Job) cluster.Spec {
 	names := spec.NodeNames()
 	if len(spec.VCs) > 0 || names == nil {

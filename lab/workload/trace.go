@@ -34,6 +34,9 @@ type TraceConfig struct {
 	// Limit stands for the time limit, which is the estimate, of jobs that have none; 0 = they have none, which estimates:
 	// trace refuses.
 	Limit time.Duration `yaml:"limit,omitempty"`
+	// AcceptLeftOut takes a file even if more than 5 % of its GPU time (MostLeftOut) can never run on the cluster and is
+	// left out. Without it gymctl sim and environments of version 2 refuse such a file.
+	AcceptLeftOut bool `yaml:"accept_left_out,omitempty"`
 	// Unended reads also jobs that were running or waiting when the file was written (traces.Job.Open), from formats that
 	// have them: sacct and csv. It is the caller's and no setting.
 	Unended bool `yaml:"-"`

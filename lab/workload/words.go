@@ -64,10 +64,14 @@ func LeftOut(l *sched.LeftOut, cluster, key string) []string {
 			fmt.Sprintf("%s can never fit cluster %s: %s", Part(l.Never, l.Of, l.NeverShare), cluster,
 				strings.Join(append([]string{ids}, l.NeverWhy...), "; ")))
 	}
-	if l.Workless > 0 {
-		all = append(all, fmt.Sprintf("%s of %s (%s) %s no run time or %s for no GPU", Thousands(l.Workless), jobsWord(l.Of),
-			Percent(float64(l.Workless)/float64(max(1, l.Of))), verb(l.Workless, "has",
-				"have"), verb(l.Workless, "asks", "ask")))
+	of := func(n int) string {
+		return fmt.Sprintf("%s of %s (%s)", Thousands(n), jobsWord(l.Of), Percent(float64(n)/float64(max(1, l.Of))))
+	}
+	if n := l.Workless - l.CPUOnly; n > 0 {
+		all = append(all, of(n)+verb(n, " has no run time", " have no run time"))
+	}
+	if n := l.CPUOnly; n > 0 {
+		all = append(all, of(n)+verb(n, " asks for no GPU (CPU only)", " ask for no GPU (CPU only)"))
 	}
 	return all
 }

@@ -7,9 +7,9 @@
 // left out and counted. A num_gpu below 1 is a share of one GPU, in whole thousandths. Optional are job_id, user, vc,
 // gpu_type (alternatives joined by |), num_cpu (cores of the gang), mem_gb (GiB of the gang), estimate, model,
 // iterations, deadline, priority, min_gpu and max_gpu (elastic range), status, name (of the job, its script or
-// executable), group (of users, or of recurring jobs), nodes (how many), hosts (their names) and eligible_time. An empty cell means "not given". The ID of a job without
-// job_id is its position, from 0, and no two rows may have the same ID. Other columns are not read. Numbers are decimal
-// and read exactly, never through a float.
+// executable), group (of users, or of recurring jobs), nodes (how many), hosts (their names) and eligible_time. An
+// empty cell means "not given". The ID of a job without job_id is its position, from 0, and no two rows may have the
+// same ID. Other columns are not read. Numbers are decimal and read exactly, never through a float.
 //
 // Files come from many programs, so the reader takes what they write:
 //

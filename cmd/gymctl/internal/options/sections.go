@@ -16,8 +16,8 @@ var sections = []struct {
 		"advise", "rungs",
 	}},
 	{"Workload and cluster", []string{
-		"trace", "format", "columns", "delimiter", "sort", "skip", "jobs", "limit", "profiles", "reference", "mix", "history",
-		"history-end",
+		"trace", "format", "columns", "delimiter", "sort", "skip", "jobs", "limit", "accept-left-out",
+		"profiles", "reference", "mix", "history", "history-end",
 		"cluster", "slurm-conf", "ssh", "site-factor", "kubeconfig", "context", "namespace", "gpu-resource",
 		"tolerated-taint", "estimates", "data",
 		"trace-root", "own-files",

@@ -56,6 +56,8 @@ func (s *Source) Flags(c *cobra.Command, without string) {
 	LateFlag(&s.Late, f.BoolVar, "sort", false,
 		"sort the jobs of --trace by submit time, instead of refusing an unsorted file",
 		func(cfg *config.Config) *bool { return &cfg.Trace.Sort })
+	LateFlag(&s.Late, f.BoolVar, "accept-left-out", false, AcceptHelp,
+		func(cfg *config.Config) *bool { return &cfg.Trace.AcceptLeftOut })
 	f.StringVar(&s.Cluster, "cluster", "", ClusterForms+", instead of the configuration's cluster")
 	f.StringVar(&s.known, "estimates", "",
 		"what observations and policies know of run times, instead of the configuration's env.estimates: none, trace, "+
@@ -232,7 +234,8 @@ func (s *Source) Apply(c *cobra.Command, cfg *config.Config) error {
 		return err
 	}
 	if d := envs.Find(cfg.Env.ID); d != nil {
-		if name := Changed(c, "trace", "format", "columns", "limit", "sort"); name != "" && d.Takes.Trace() == "" {
+		if name := Changed(c, "trace", "format", "columns", "limit", "sort",
+			"accept-left-out"); name != "" && d.Takes.Trace() == "" {
 			return fault.Mistakef("--%s: %s has no workload", name, d.ID)
 		}
 		if c.Flags().Changed("cluster") && !d.Takes.Cluster {

@@ -36,6 +36,9 @@ func TraceFlags(c *cobra.Command, t *workload.TraceConfig) {
 	cli.Complete(c, "mix", profile.Names()...)
 }
 
+// AcceptHelp is the help of --accept-left-out.
+const AcceptHelp = "take the trace even if more than 5 % of its GPU time can never run on the cluster and is left out"
+
 // LimitHelp is the help of --limit.
 const LimitHelp = "`TIME` that stands for the time limit of jobs that have none, for estimates trace; 0s = they have " +
 	"none"

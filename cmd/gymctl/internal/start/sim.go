@@ -128,6 +128,7 @@ Interference: ` + workload.InterferenceForms + `.
 func (o *simOptions) ownFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.DurationVar(&o.cfg.Trace.Limit, "limit", o.cfg.Trace.Limit, options.LimitHelp)
+	f.BoolVar(&o.cfg.Trace.AcceptLeftOut, "accept-left-out", o.cfg.Trace.AcceptLeftOut, options.AcceptHelp)
 	f.StringVar(&o.cfg.Admission, "admission", o.cfg.Admission,
 		"strict, skip or commit, for policies that do not name one")
 	f.StringVar(&o.cfg.Backfill, "backfill", o.cfg.Backfill,
@@ -172,7 +173,8 @@ func (o *simOptions) ownFlags(c *cobra.Command) {
 }
 
 // workloadFlags are the flags of a trace, for the help.
-var workloadFlags = []string{"trace", "format", "columns", "delimiter", "sort", "skip", "jobs", "limit", "profiles",
+var workloadFlags = []string{"trace", "format", "columns", "delimiter", "sort", "skip", "jobs", "limit",
+	"accept-left-out", "profiles",
 	"reference", "mix"}
 
 // flags adds the flags that sim and peer have.

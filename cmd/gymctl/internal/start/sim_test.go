@@ -226,7 +226,10 @@ func TestSimMistakes(t *testing.T) {
 func TestSimNotesGoToStandardError(t *testing.T) {
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "jobs.csv", clitest.Jobs+"d,6,10,40\n")
-	code, out, said := clitest.Run(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--horizon", "102s", "--json")
+	clitest.Wrong(t, []string{"sim", "jobs.csv", "--cluster", "pool:2"}, "65 % of its GPU time cannot run on cluster pool:2",
+		"to go without it use --accept-left-out")
+	code, out, said := clitest.Run(t, "sim", "--trace", "jobs.csv", "--cluster", "pool:2", "--horizon", "102s", "--json",
+		"--accept-left-out")
 	if code != cli.ExitDone || said !=
 		"gymctl: 1 of 4 jobs (25 %), 65 % of the GPU time, refused, because cluster pool:2 can never hold them: d\n"+
 			"gymctl: fifo+strict: 2 jobs unfinished at the horizon of 1m42s: b, c\n" {

@@ -115,8 +115,8 @@ func (o *trainOptions) flags(c *cobra.Command) {
 	o.track.flags(c)
 	f.Bool("json", false, "print one JSON document: the last line of progress, the checkpoint and the comparison")
 	cli.Apart(c, []string{"seeds", "listen"}, ranksOnly...)
-	cli.Apart(c, []string{"resume"}, "config", "env", "trace", "format", "columns", "limit", "sort", "cluster",
-		"estimates", "agent", "seed", "run-dir", "hold", "index", "continue")
+	cli.Apart(c, []string{"resume"}, "config", "env", "trace", "format", "columns", "limit", "sort",
+		"accept-left-out", "cluster", "estimates", "agent", "seed", "run-dir", "hold", "index", "continue")
 	cli.Needs(c, []string{"run-dir"}, "continue")
 	cli.Filled(c, "resume", "run-dir")
 	cli.CompleteDir(c, "run-dir", "resume")

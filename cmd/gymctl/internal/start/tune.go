@@ -238,7 +238,8 @@ func shown(w *tune.Weights, r *tune.Report) string {
 // workloadOf returns the arguments of c that say which workload, cluster and environment it is about.
 func workloadOf(c *cobra.Command) (words []string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		about := []string{"config", "env", "trace", "format", "columns", "limit", "sort", "cluster", "estimates", "set"}
+		about := []string{"config", "env", "trace", "format", "columns", "limit", "sort", "accept-left-out",
+			"cluster", "estimates", "set"}
 		v, many := f.Value.(pflag.SliceValue)
 		switch {
 		case !f.Changed || !slices.Contains(about, f.Name):
