@@ -157,7 +157,7 @@ browser:
 	if [ -z "$$chromium" ]; then \
 		echo "make browser needs Chromium (Debian: apt-get install chromium), or make browser CHROMIUM=/path/to/it"; exit 1; \
 	fi; \
-	CLUSTERGYM_CHROMIUM="$$chromium" $(TEST) -count=1 -run '^TestBrowser' ./lab/htmlpage ./pages ./experiments/study
+	CLUSTERGYM_CHROMIUM="$$chromium" $(TEST) -count=1 -run '^TestBrowser' ./lab/htmlpage ./ops/assess ./pages ./experiments/study
 
 # Workers and ranks started by a Slurm of its own and over ssh, all on this machine (docs/guides/many-machines.md); what watches and steers a
 # Slurm, and its history (docs/guides/real-clusters.md). Without slurmdbd and MariaDB, which take 20 s to install, the history is left out.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"time"
+
+	"clustergym/lab/htmlpage"
 )
 
 // most is how many jobs a page shows.
@@ -77,7 +79,8 @@ func unit(gpus int) string {
 // and texts from outside cannot become markup.
 func (r *Report) WriteHTML(w io.Writer) error {
 	return page.Execute(w, map[string]any{
-		"R": r, "At": r.At.Format(time.RFC3339), "Cluster": named(r.Cluster), "Counts": r.counts(),
+		"R": r, "Style": template.CSS(htmlpage.Style()), //nolint:gosec // the program's own
+		"At": r.At.Format(time.RFC3339), "Cluster": named(r.Cluster), "Counts": r.counts(),
 		"Waiting": r.chartOf("starts in", len(r.Waiting), func(i int) (bar, int, *Quantiles) {
 			f := &r.Waiting[i]
 			return bar{ID: f.ID, User: f.User}, f.GPUs, &f.Start
@@ -110,23 +113,23 @@ var page = template.Must(template.New("twin").Funcs(template.FuncMap{
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>Forecast: {{.Cluster}}</title>
 <style>
-:root{color-scheme:light dark}
-body{font:14px/1.4 system-ui,sans-serif;margin:1.5em auto;max-width:75em;padding:0 1em;overflow-wrap:break-word}
-table{border-collapse:collapse;width:100%}
-td,th{padding:.1em .5em;text-align:left;vertical-align:top}
+{{.Style}}
+p,li{overflow-wrap:anywhere}
+table{width:100%;white-space:normal;border:0}
+td,th,th:first-child{padding:.1em .5em;text-align:left;vertical-align:top;position:static}
+thead th,th{border:0;font-weight:600;color:var(--soft)}
 th,.n,.w{white-space:nowrap}
-.n{text-align:right}
+td.n,th.n{text-align:right}
 .j{overflow-wrap:anywhere;min-width:8em}
 .b{width:46%;padding:.1em 0}
 .x,.t{position:relative;height:1.2em;margin:0 2px}
-.x i,.x b{position:absolute;top:.3em;height:.6em;background:#2a78d6}
+.x i,.x b{position:absolute;top:.3em;height:.6em;background:var(--accent)}
 .x i{opacity:.35}
 .x b{opacity:.7}
 .x u{position:absolute;top:.1em;height:1em;width:2px;margin-left:-1px;background:currentColor}
 .t span{position:absolute;white-space:nowrap;transform:translateX(-100%);border-right:1px solid;padding-right:.3em;font-size:12px;font-weight:normal}
 .s{display:none}
 @media(max-width:40em){
-body{margin:1em auto}
 .q,.q tbody{display:block}
 .q tr{display:grid;grid-template-columns:1fr auto auto;column-gap:.8em;padding:.4em 0;border-top:1px solid #8886}
 .q td{padding:0}
@@ -136,7 +139,8 @@ body{margin:1em auto}
 .s{display:inline}
 .r td,.r th{white-space:normal;padding:.1em .3em}
 }
-</style></head><body>
+@media print{.x i,.x b{print-color-adjust:exact;-webkit-print-color-adjust:exact}tr{break-inside:avoid}}
+</style></head><body><main>
 <h1>Forecast: {{.Cluster}}</h1>
 <p>{{.At}}: {{.Counts}}. {{.R.Scheduler}}, estimates {{.R.Estimates}}, arrivals {{.R.Arrivals}}; {{.R.Draws}} draws.
 Light bars hold {{.R.Interval}} %, dark ones 50 % of the draws; the line is the median; numbers are the median and, in brackets, the {{.R.Interval}} %. Near times are drawn wider than far ones (square root).</p>
@@ -153,7 +157,7 @@ Light bars hold {{.R.Interval}} %, dark ones 50 % of the draws; the line is the 
 {{range .R.WhatIfs}}<h2>What if: {{.Name}}</h2>{{if .Note}}<p>{{.Note}}</p>{{end}}
 {{if .Effects}}<p>Means over {{$.R.Draws}} draws, with the 95 % interval of the mean change: more draws make it narrower.</p>{{end}}
 {{if or .Effects .Jobs}}<ul>{{range .Effects}}<li>{{effect .}}</li>{{end}}{{range .Jobs}}<li>{{.ID}} starts in {{room .Start $.R.Interval}}</li>{{end}}</ul>{{end}}{{end}}
-</body></html>
+</main></body></html>
 {{define "chart"}}<table class="q"><tr><th>job<th>user<th class="n">GPUs<th>{{.What}}<th class="b"><div class="t">{{range .Ticks}}<span style="left:{{printf "%.2f" .At}}%">{{.Text}}</span>{{end}}</div></tr>
 {{$what := .What}}{{range .Bars}}<tr><td class="j">{{.ID}}<td>{{.User}}<td class="n">{{.GPUs}}<span class="s"> {{.Unit}}</span><td class="w"><span class="s">{{$what}} </span>{{.Text}}<td class="b"><div class="x"><i style="left:{{printf "%.2f" .From}}%;width:{{printf "%.2f" .Wide}}%"></i><b style="left:{{printf "%.2f" .Low}}%;width:{{printf "%.2f" .Span}}%"></b><u style="left:{{printf "%.2f" .Mark}}%"></u></div></tr>
 {{end}}</table>{{if .More}}<p>… and {{.More}} more.</p>{{end}}{{end}}

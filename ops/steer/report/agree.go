@@ -196,9 +196,9 @@ func (m *moment) rank() int {
 func (r *replay) moments() (all []moment, points int) {
 	last := time.Duration(-1)
 	for i, j := range r.of {
-		all = append(all, moment{r.jobs[i].Submit, sim.Submit, i})
+		all = append(all, moment{r.Jobs[i].Submit, sim.Submit, i})
 		if !j.Again.IsZero() {
-			all = append(all, moment{max(r.clock(j.Again), r.jobs[i].Submit), sim.Start, i})
+			all = append(all, moment{max(r.clock(j.Again), r.Jobs[i].Submit), sim.Start, i})
 			if !j.End.IsZero() {
 				all = append(all, moment{max(r.clock(j.End), r.clock(j.Again)+1), sim.Finish, i})
 			}
@@ -208,7 +208,7 @@ func (r *replay) moments() (all []moment, points int) {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.job, b.job))
 	})
 	for i := range all {
-		if m := &all[i]; m.kind == sim.Start && m.at > r.begin && m.at != last {
+		if m := &all[i]; m.kind == sim.Start && m.at > r.Begin && m.at != last {
 			points++
 			last = m.at
 		}
@@ -220,7 +220,7 @@ func (r *replay) moments() (all []moment, points int) {
 // spread.
 func (r *replay) askAgain(ctx context.Context, p *steer.Policy, a *Agreement, most int) error {
 	all, points := r.moments()
-	if err := p.Env.Follow(sched.Following{Origin: r.origin}); err != nil {
+	if err := p.Env.Follow(sched.Following{Origin: r.Origin}); err != nil {
 		return err
 	}
 	machine := p.Env.View().Cluster()
@@ -235,7 +235,7 @@ func (r *replay) askAgain(ctx context.Context, p *steer.Policy, a *Agreement, mo
 	for i := range all {
 		m := &all[i]
 		j := r.of[m.job]
-		if m.kind == sim.Start && m.at > r.begin {
+		if m.kind == sim.Start && m.at > r.Begin {
 			if m.at != last {
 				last = m.at
 				point++
@@ -261,7 +261,7 @@ func (r *replay) askAgain(ctx context.Context, p *steer.Policy, a *Agreement, mo
 				}
 			}
 			if asking {
-				b := min(blocks-1, int((m.at-r.begin)/each))
+				b := min(blocks-1, int((m.at-r.Begin)/each))
 				of[b]++
 				if where, ok := wanted[j.ID]; ok {
 					n[b]++
@@ -311,7 +311,7 @@ type fed struct {
 
 // tell makes a moment a fact. What cannot be is made possible: the log does not tell all, and some of it late.
 func (f *fed) tell(m *moment) error {
-	j, t := f.r.of[m.job], &f.r.jobs[m.job]
+	j, t := f.r.of[m.job], &f.r.Jobs[m.job]
 	switch m.kind {
 	case sim.Submit:
 		return f.env.Tell(&sim.Fact{At: m.at, Kind: sim.Submit, Job: t})

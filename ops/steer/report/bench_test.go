@@ -13,6 +13,7 @@ import (
 
 	"clustergym/internal/raced"
 	"clustergym/live/livetest"
+	"clustergym/ops/incumbent"
 	"clustergym/ops/steer"
 	"clustergym/simulator/sim"
 )
@@ -42,11 +43,11 @@ func written(tb testing.TB, n int) (file string, bytes int64) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	sch, err := rule("fifo+skip", "first-fit", sim.MustEstimates("none"))
+	sch, err := incumbent.Rule("fifo+skip", "first-fit", sim.MustEstimates("none"))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s, err := r.play(tb.Context(), sch, sim.Estimates{Mode: sim.EstimateNone})
+	s, err := r.Play(tb.Context(), sch, sim.Estimates{Mode: sim.EstimateNone})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -59,11 +60,11 @@ func written(tb testing.TB, n int) (file string, bytes int64) {
 	}
 	for i, j := range r.of {
 		line := steer.JobLine{ID: j.ID, User: j.User, GPUs: j.GPUs, Limit: j.Limit.Seconds(), Submit: j.Submit}
-		put(r.jobs[i].Submit, func(x *steer.Line) { x.Arrived = append(x.Arrived, line) })
-		line.Start = r.zero.Add(s.starts[i])
-		put(s.starts[i], func(x *steer.Line) { x.Started = append(x.Started, line) })
-		line.End = line.Start.Add(r.jobs[i].Work)
-		put(s.starts[i]+r.jobs[i].Work, func(x *steer.Line) { x.Ended = append(x.Ended, line) })
+		put(r.Jobs[i].Submit, func(x *steer.Line) { x.Arrived = append(x.Arrived, line) })
+		line.Start = r.zero.Add(s.Starts[i])
+		put(s.Starts[i], func(x *steer.Line) { x.Started = append(x.Started, line) })
+		line.End = line.Start.Add(r.Jobs[i].Work)
+		put(s.Starts[i]+r.Jobs[i].Work, func(x *steer.Line) { x.Ended = append(x.Ended, line) })
 	}
 	lines[0].Nodes = nodes
 	file = filepath.Join(tb.TempDir(), "steer.jsonl")

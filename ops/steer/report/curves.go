@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"clustergym/internal/statistic"
+	"clustergym/ops/incumbent"
 )
 
 // points is how many a curve has at most.
@@ -20,16 +21,16 @@ type curve struct {
 }
 
 // curve counts the jobs that wait under a schedule.
-func (r *replay) curve(name string, s *schedule) curve {
+func (r *replay) curve(name string, s *incumbent.Schedule) curve {
 	type change struct {
 		at time.Duration
 		by float64
 	}
 	var all []change
-	for i := range r.jobs {
-		from, to := max(r.begin, r.jobs[i].Submit), s.starts[i]
-		if to < 0 || to > r.end {
-			to = r.end
+	for i := range r.Jobs {
+		from, to := max(r.Begin, r.Jobs[i].Submit), s.Starts[i]
+		if to < 0 || to > r.End {
+			to = r.End
 		}
 		if r.contends(i) && to > from {
 			all = append(all, change{from, 1}, change{to, -1})
@@ -38,13 +39,13 @@ func (r *replay) curve(name string, s *schedule) curve {
 	slices.SortFunc(all, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 	c := curve{name: name}
 	n := points
-	step := (r.end - r.begin) / time.Duration(n)
+	step := (r.End - r.Begin) / time.Duration(n)
 	if step <= 0 {
 		return c
 	}
-	now, length, sum, k := r.begin, 0.0, 0.0, 0
+	now, length, sum, k := r.Begin, 0.0, 0.0, 0
 	for i := range n {
-		to, before := r.begin+step*time.Duration(i+1), sum
+		to, before := r.Begin+step*time.Duration(i+1), sum
 		for k < len(all) && all[k].at <= to {
 			sum += length * (all[k].at - now).Seconds()
 			now, length = all[k].at, length+all[k].by
@@ -52,7 +53,7 @@ func (r *replay) curve(name string, s *schedule) curve {
 		}
 		sum += length * (to - now).Seconds()
 		now = to
-		c.hours = append(c.hours, (to - r.begin).Hours())
+		c.hours = append(c.hours, (to - r.Begin).Hours())
 		c.length = append(c.length, (sum-before)/step.Seconds())
 		c.sum = append(c.sum, sum/3600)
 	}

@@ -2,20 +2,17 @@ package report
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sort"
 	"time"
 
 	"clustergym/env/sched"
-	"clustergym/internal/fault"
-	"clustergym/lab/predictors"
 	"clustergym/live"
+	"clustergym/ops/incumbent"
 	"clustergym/ops/steer"
 	"clustergym/ops/steer/mirror"
 	"clustergym/simulator/cluster"
-	"clustergym/simulator/schedulers"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 )
@@ -25,25 +22,13 @@ type replay struct {
 	log    *Log
 	layout mirror.Layout
 	zero   time.Time
-	begin  time.Duration // the first look
-	end    time.Duration // the last one
-	half   time.Duration // between them
-	jobs   []traces.Job  // in order of submit
-	of     []*Job        // by the same index
-	forced []forced      // the jobs that run at the first look, in order of start
+	half   time.Duration // between Begin and End, the first look and the last one
+	of     []*Job        // by position in Jobs
 
-	history []traces.Job
-	origin  time.Duration // what the clock of the history shows at 0
+	incumbent.Past
 
 	// What is left out, and what is not known.
 	withdrawn, blocked, large, running, waiting, elsewhere int
-}
-
-// forced is a job that had started before the first look.
-type forced struct {
-	job   int
-	start time.Duration
-	gpus  []cluster.GPU
 }
 
 // layoutOf returns the cluster of a log.
@@ -58,7 +43,8 @@ func layoutOf(l *Log) mirror.Layout {
 // newReplay makes the workload. limit stands for the time limits of jobs without; history is in order of submit, and
 // its last job ended at the first look.
 func newReplay(l *Log, limit time.Duration, history []traces.Job) (*replay, error) {
-	r := &replay{log: l, layout: layoutOf(l), history: history, zero: l.From}
+	r := &replay{log: l, layout: layoutOf(l), zero: l.From}
+	r.Spec, r.Archive = r.layout.Spec, history
 	machine, err := cluster.New(r.layout.Spec)
 	if err != nil {
 		return nil, err
@@ -94,26 +80,26 @@ func newReplay(l *Log, limit time.Duration, history []traces.Job) (*replay, erro
 		if j.Submit.Before(r.zero) {
 			r.zero = j.Submit
 		}
-		r.jobs, r.of = append(r.jobs, t), append(r.of, j)
+		r.Jobs, r.of = append(r.Jobs, t), append(r.of, j)
 	}
-	r.begin, r.end = r.clock(l.From), r.clock(l.To)
-	r.half = (r.begin + r.end) / 2
+	r.Begin, r.End = r.clock(l.From), r.clock(l.To)
+	r.half = (r.Begin + r.End) / 2
 	for i, j := range r.of {
-		r.jobs[i].Submit = r.clock(j.Submit)
+		r.Jobs[i].Submit = r.clock(j.Submit)
 	}
 	r.seat(machine.GPUs())
 	end := time.Duration(0)
 	for i := range history {
 		end = max(end, history[i].Submit+history[i].Work)
 	}
-	r.origin = end - r.begin
-	if r.origin < 0 && len(history) > 0 { // the history is shorter than the oldest job is old
-		r.history = slices.Clone(history)
-		for i := range r.history {
-			r.history[i].Submit -= r.origin
+	r.Origin = end - r.Begin
+	if r.Origin < 0 && len(history) > 0 { // the history is shorter than the oldest job is old
+		r.Archive = slices.Clone(history)
+		for i := range r.Archive {
+			r.Archive[i].Submit -= r.Origin
 		}
 	}
-	r.origin = max(0, r.origin)
+	r.Origin = max(0, r.Origin)
 	return r, nil
 }
 
@@ -123,24 +109,24 @@ func (r *replay) clock(t time.Time) time.Duration { return max(0, t.Sub(r.zero))
 func (r *replay) seat(gpus int) {
 	for i, j := range r.of {
 		if !j.Start.IsZero() && !j.Start.After(r.log.From) {
-			start := min(r.clock(j.Start), r.begin-1)
-			r.forced = append(r.forced, forced{job: i, start: max(start, r.jobs[i].Submit)})
+			start := min(r.clock(j.Start), r.Begin-1)
+			r.Seated = append(r.Seated, incumbent.Seat{Job: i, Start: max(start, r.Jobs[i].Submit)})
 		}
 	}
-	slices.SortStableFunc(r.forced, func(a, b forced) int { return int(min(max(a.start-b.start, -1), 1)) })
+	slices.SortStableFunc(r.Seated, func(a, b incumbent.Seat) int { return int(min(max(a.Start-b.Start, -1), 1)) })
 	b := newBooks(r.layout, r.log.Nodes, gpus)
-	kept := r.forced[:0]
-	for _, f := range r.forced {
-		j := r.of[f.job]
+	kept := r.Seated[:0]
+	for _, f := range r.Seated {
+		j := r.of[f.Job]
 		got, own := b.take(j)
 		if !own {
 			r.elsewhere++
 		}
-		if f.gpus = got; len(got) == j.GPUs && f.start < r.begin {
+		if f.GPUs = got; len(got) == j.GPUs && f.Start < r.Begin {
 			kept = append(kept, f)
 		}
 	}
-	r.forced = kept
+	r.Seated = kept
 }
 
 // books say who holds which GPU.
@@ -257,129 +243,6 @@ func (g *guess) run(j *Job, ran, limit time.Duration) time.Duration {
 	return max(2*ran, time.Minute)
 }
 
-// schedule is when the jobs of a replay started; -1 = never.
-type schedule struct {
-	starts []time.Duration
-	// unstarted are those that never did, because the policy did not want to.
-	unstarted int
-}
-
-// play simulates what sch would have done from the first look on. est are what the simulator's predictor serves.
-func (r *replay) play(ctx context.Context, sch sim.Scheduler, est sim.Estimates,
-	watch ...sim.Observer) (*schedule, error) {
-	cfg := sim.DefaultConfig()
-	if est.Causal() {
-		var err error
-		if cfg.Predictor, err = predictors.Maker(est, r.history); err != nil {
-			return nil, &fault.Mistake{Err: err}
-		}
-	}
-	s, err := sim.New(cfg, r.layout.Spec)
-	if err != nil {
-		return nil, err
-	}
-	var jobs traces.Slice
-	jobs.ResetAt(r.jobs, r.origin)
-	if err := s.Reset(&jobs); err != nil {
-		return nil, err
-	}
-	out := &schedule{starts: make([]time.Duration, len(r.jobs))}
-	for i := range out.starts {
-		out.starts[i] = -1
-	}
-	observers := append([]sim.Observer{out}, watch...)
-	err = sim.Run(ctx, s, &fromLook{r: r, inner: sch}, observers...)
-	if errors.Is(err, sim.ErrWait) { // the policy leaves jobs alone although they fit
-		err = nil
-	}
-	for _, t := range out.starts {
-		if t < 0 {
-			out.unstarted++
-		}
-	}
-	return out, err
-}
-
-// Observe implements sim.Observer.
-func (s *schedule) Observe(v *sim.View, p *sim.Point) error {
-	for i := range p.Events {
-		if e := &p.Events[i]; e.Kind == sim.Start {
-			if pos := v.Pos(e.Job); s.starts[pos] < 0 {
-				s.starts[pos] = e.At
-			}
-		}
-	}
-	return nil
-}
-
-// fromLook brings the cluster into the state of the first look, and lets inner decide from then on.
-type fromLook struct {
-	r      *replay
-	inner  sim.Scheduler
-	next   int // of forced
-	begun  bool
-	here   map[int]sim.Job // by position, until then
-	point  sim.Point       // the first of inner: it has seen no events
-	pinned time.Duration
-}
-
-// Reset implements sim.Scheduler.
-func (f *fromLook) Reset(*sim.View) {
-	f.next, f.begun, f.here, f.pinned = 0, false, map[int]sim.Job{}, -1
-}
-
-// Decide implements sim.Scheduler.
-func (f *fromLook) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
-	if f.begun {
-		if p.Now == f.pinned {
-			p = &f.point
-		}
-		return f.inner.Decide(v, p, d)
-	}
-	for _, e := range p.Events {
-		if e.Kind == sim.Submit {
-			f.here[v.Pos(e.Job)] = e.Job
-		}
-	}
-	if f.next < len(f.r.forced) {
-		x := &f.r.forced[f.next]
-		if x.start > v.Now() {
-			d.Until = x.start
-			return nil
-		}
-		f.next++
-		d.Op, d.Job = sim.StartJob, f.here[x.job]
-		d.GPUs = append(d.GPUs[:0], x.gpus...)
-		return nil
-	}
-	if v.Now() < f.r.begin {
-		d.Until = f.r.begin
-		return nil
-	}
-	f.begun, f.pinned, f.point = true, p.Now, sim.Point{Now: p.Now}
-	f.inner.Reset(v)
-	return f.inner.Decide(v, &f.point, d)
-}
-
-// rule returns the scheduler of a rule. One that back-fills may begin at the first look, too: until then it has
-// expected the running jobs to end when their limits, or forecasts, say so.
-func rule(name, placement string, known sim.Estimates) (sim.Scheduler, error) {
-	if name == timelyName {
-		p, err := cluster.NewPlacement(placement)
-		return &timely{place: p}, err
-	}
-	h, err := schedulers.Parse(name)
-	if err != nil {
-		return nil, &fault.Mistake{Err: err}
-	}
-	h.Placement, h.Estimates = placement, known
-	s, err := schedulers.New(h)
-	if err != nil {
-		return nil, &fault.Mistake{Err: err}
-	}
-	return s, nil
-}
-
 // steered is a policy as steer opens it: it follows the simulation as if that were the cluster, and its starts are
 // carried out.
 type steered struct {
@@ -398,7 +261,7 @@ type steered struct {
 // Reset implements sim.Scheduler.
 func (s *steered) Reset(v *sim.View) {
 	s.here, s.todo, s.done, s.seen = map[string]sim.Job{}, nil, 0, false
-	s.err = s.p.Env.Follow(sched.Following{Origin: s.r.origin})
+	s.err = s.p.Env.Follow(sched.Following{Origin: s.r.Origin})
 	now := sim.Present{Now: v.Now()}
 	add := func(j sim.Job) {
 		x := sim.PresentJob{Job: v.Trace(j)}

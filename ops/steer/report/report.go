@@ -14,6 +14,7 @@ import (
 	"clustergym/internal/plain"
 	"clustergym/internal/statistic"
 	"clustergym/lab/config"
+	"clustergym/ops/incumbent"
 	"clustergym/ops/steer"
 	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
@@ -120,25 +121,6 @@ type Row struct {
 	Unstarted int         `json:"never_started,omitempty"`
 }
 
-// candidates are the models of the incumbent that are tried, the simplest first. What they know of run times are time
-// limits.
-var candidates = []struct{ name, text string }{
-	{"fifo+strict", "first come, first served"},
-	{"fifo+strict+easy", "first come; what does not delay the first in line overtakes (easy)"},
-	{timelyName, "first come; what ends before the first in line could start overtakes"},
-	{"fifo+strict+conservative", "first come; what delays nobody in line overtakes (conservative)"},
-	{"fifo+skip", "first come; what does not fit is passed over"},
-	{"smallest+skip", "fewest GPUs first"},
-	{"largest+strict+easy", "most GPUs first, with back-filling"},
-	{"largest+skip", "most GPUs first"},
-	{"sjf+strict+easy", "shortest limit first, with back-filling"},
-	{"sjf+skip", "shortest limit first"},
-	{"area+skip", "smallest GPUs x limit first"},
-	{"multifactor+strict+easy", "age and size (Slurm's multi-factor), with back-filling"},
-	{"drf+skip", "the user with the fewest GPUs first"},
-	{"lcfs+skip", "last come, first served"},
-}
-
 // mostReserved is how many jobs a log may have for conservative back-filling to be tried: it makes a reservation for
 // every waiting job.
 const mostReserved = 5000
@@ -155,9 +137,9 @@ func Build(ctx context.Context, l *Log, opt Options) (*Report, error) {
 	out := &Report{
 		Files: l.Files, Cluster: l.Cluster, Nodes: len(l.Nodes), GPUs: l.GPUs(), From: l.From, To: l.To, Looks: l.Looks,
 		Runs:  l.Runs,
-		InLog: l.Policies, Modes: l.Modes, Jobs: len(l.Jobs), Replayed: len(r.jobs), Agreement: logged(l), log: l,
+		InLog: l.Policies, Modes: l.Modes, Jobs: len(l.Jobs), Replayed: len(r.Jobs), Agreement: logged(l), log: l,
 		Censored: Censored{Running: r.running, Waiting: r.waiting, Withdrawn: r.withdrawn, Blocked: r.blocked, Large: r.large,
-			Before: len(r.forced)},
+			Before: len(r.Seated)},
 	}
 	base := config.For(jobselect.ID)
 	if opt.Choice != nil && opt.Choice.Model == nil {
@@ -185,39 +167,39 @@ type builder struct {
 	r         *replay
 	out       *Report
 	placement string
-	real      []float64 // waits by job, seconds
-	model     []float64 // of the incumbent
-	best      *schedule // its
-	early     int       // jobs of the first half
-	late      []int     // jobs of the second half
-	block     []int     // of each of late
+	real      []float64           // waits by job, seconds
+	model     []float64           // of the incumbent
+	best      *incumbent.Schedule // its
+	early     int                 // jobs of the first half
+	late      []int               // jobs of the second half
+	block     []int               // of each of late
 	blocks    int
 }
 
 // wait is how long a job waited between the first look and the last one.
 func (r *replay) wait(i int, start time.Duration) float64 {
-	from := max(r.begin, r.jobs[i].Submit)
-	if start < 0 || start > r.end {
-		start = r.end
+	from := max(r.Begin, r.Jobs[i].Submit)
+	if start < 0 || start > r.End {
+		start = r.End
 	}
 	return max(0, start-from).Seconds()
 }
 
-func (r *replay) waits(s *schedule) []float64 {
-	w := make([]float64, len(r.jobs))
+func (r *replay) waits(s *incumbent.Schedule) []float64 {
+	w := make([]float64, len(r.Jobs))
 	for i := range w {
-		w[i] = r.wait(i, s.starts[i])
+		w[i] = r.wait(i, s.Starts[i])
 	}
 	return w
 }
 
 // realStarts is the schedule that was.
-func (r *replay) realStarts() *schedule {
-	s := &schedule{starts: make([]time.Duration, len(r.jobs))}
+func (r *replay) realStarts() *incumbent.Schedule {
+	s := &incumbent.Schedule{Starts: make([]time.Duration, len(r.Jobs))}
 	for i, j := range r.of {
-		s.starts[i] = -1
+		s.Starts[i] = -1
 		if !j.Start.IsZero() {
-			s.starts[i] = r.clock(j.Start)
+			s.Starts[i] = r.clock(j.Start)
 		}
 	}
 	return s
@@ -229,13 +211,13 @@ func (r *replay) contends(i int) bool {
 	return j.Start.IsZero() || j.Start.After(r.log.From)
 }
 
-func (b *builder) ruled(name string, known sim.Estimates) (*schedule, error) {
+func (b *builder) ruled(name string, known sim.Estimates) (*incumbent.Schedule, error) {
 	b.opt.Progress("replaying " + name)
-	sch, err := rule(name, b.placement, known)
+	sch, err := incumbent.Rule(name, b.placement, known)
 	if err != nil {
 		return nil, err
 	}
-	s, err := b.r.play(b.ctx, sch, known)
+	s, err := b.r.Play(b.ctx, sch, known)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -249,10 +231,10 @@ func (b *builder) incumbent() error {
 	b.real = r.waits(was)
 	out.curves = append(out.curves, r.curve("the cluster", was))
 	var early []int
-	each, blocks := blockOf((r.end - r.half))
+	each, blocks := blockOf((r.End - r.half))
 	b.blocks = blocks
-	for i := range r.jobs {
-		switch at := max(r.begin, r.jobs[i].Submit); {
+	for i := range r.Jobs {
+		switch at := max(r.Begin, r.Jobs[i].Submit); {
 		case !r.contends(i):
 		case at < r.half:
 			early = append(early, i)
@@ -266,29 +248,29 @@ func (b *builder) incumbent() error {
 			"all jobs of %s arrived in one half of it, and a model of the cluster that is chosen on one half is judged on the "+
 				"other: let steer look for longer", r.log.Files[len(r.log.Files)-1])
 	}
-	for _, c := range candidates {
-		if policyname.Of(c.name).Backfill == "conservative" && len(r.jobs) > mostReserved {
+	for _, c := range incumbent.Simple() {
+		if c.Reserves() && len(r.Jobs) > mostReserved {
 			continue
 		}
-		s, err := b.ruled(c.name, limits)
+		s, err := b.ruled(c.Name, incumbent.ByLimits)
 		if err != nil {
 			return err
 		}
 		w := r.waits(s)
-		x := Candidate{Name: c.name, Error: apart(w, b.real, early), Mean: meanOf(w, early), Second: apart(w, b.real, b.late),
-			text: c.text}
+		x := Candidate{Name: c.Name, Error: apart(w, b.real, early), Mean: meanOf(w, early), Second: apart(w, b.real, b.late),
+			text: c.Text}
 		out.Candidates = append(out.Candidates, x)
 		if k := slices.IndexFunc(out.Candidates, func(o Candidate) bool { return o.Name == out.Incumbent }); k < 0 ||
 			x.Error < out.Candidates[k].Error {
-			out.Incumbent, b.model, b.best = c.name, w, s
+			out.Incumbent, b.model, b.best = c.Name, w, s
 		}
 	}
 	slices.SortStableFunc(out.Candidates, func(x, y Candidate) int { return cmp.Compare(x.Error, y.Error) })
 	b.early = len(early)
 	for i := range out.Candidates {
-		// they exist in replays, or remember
-		if x := &out.Candidates[i]; x.Name != timelyName && policyname.Of(x.Name).Backfill != "conservative" {
-			out.Twin = x.Name
+		m := incumbent.Model{Name: out.Candidates[i].Name}
+		if m.Name != incumbent.Timely && !m.Reserves() { // they exist in replays, or remember
+			out.Twin = m.Name
 			break
 		}
 	}
@@ -388,13 +370,13 @@ func (b *builder) calibrate() {
 	}
 }
 
-func (b *builder) row(name, role, knows string, s *schedule) Row {
+func (b *builder) row(name, role, knows string, s *incumbent.Schedule) Row {
 	w := b.r.waits(s)
 	v := b.sorted(w)
 	x := Row{Name: name, Role: role, Knows: knows, Mean: meanOf(w, b.late), P50: statistic.Quantile(v, 0.5),
 		P90: statistic.Quantile(v, 0.9)}
 	for _, i := range b.late {
-		if role != "cluster" && s.starts[i] < 0 {
+		if role != "cluster" && s.Starts[i] < 0 {
 			x.Unstarted++
 		}
 	}
@@ -410,9 +392,6 @@ func isRule(c *steer.Choice) bool {
 	return err == nil && c.Model == nil && n.Kind == policyname.Queue && n.Ahead == policyname.None
 }
 
-// limits are the estimates of a rule that looks at time limits alone.
-var limits = sim.Estimates{Mode: sim.EstimateTrace}
-
 // causal returns the estimates that a cluster can have.
 func causal(e sim.Estimates) sim.Estimates {
 	if e.Rung() >= sim.RungNoisy {
@@ -423,11 +402,10 @@ func causal(e sim.Estimates) sim.Estimates {
 
 // knows says in a few words what a rule with these estimates is told.
 func knows(name string, e sim.Estimates) string {
-	n := policyname.Of(name)
 	switch {
-	case name == timelyName:
+	case name == incumbent.Timely:
 		return "time limits"
-	case !schedulers.Estimating(n.Base) && (n.Backfill == "" || n.Backfill == "none"):
+	case !incumbent.NeedsRunTimes(name):
 		return "no run times"
 	case e.Mode == sim.EstimateExact:
 		return "exact run times"
@@ -442,7 +420,7 @@ func (b *builder) replays() error {
 	out, r, opt := b.out, b.r, b.opt
 	out.Rows = append(out.Rows,
 		b.row("the cluster", "cluster", "", r.realStarts()),
-		b.row(out.Incumbent, "incumbent", knows(out.Incumbent, limits), b.best))
+		b.row(out.Incumbent, "incumbent", knows(out.Incumbent, incumbent.ByLimits), b.best))
 	if opt.Choice != nil {
 		if err := b.policy(); err != nil {
 			return err
@@ -454,8 +432,8 @@ func (b *builder) replays() error {
 	}{
 		{"sjf+skip", "rival", causal(opt.Estimates)},
 		{"sjf+strict+easy", "rival", causal(opt.Estimates)},
-		{"fifo+skip", "rival", limits},
-		{"fifo+strict+easy", "rival", limits},
+		{"fifo+skip", "rival", incumbent.ByLimits},
+		{"fifo+strict+easy", "rival", incumbent.ByLimits},
 		{"sjf+skip", "oracle", sim.Estimates{Mode: sim.EstimateExact}},
 	} {
 		k := knows(x.name, x.estimates)
@@ -478,7 +456,7 @@ func (b *builder) replays() error {
 // policy asks the policy again at real starts, and plays it.
 func (b *builder) policy() error {
 	out, r, c := b.out, b.r, *b.opt.Choice
-	c.History = r.history
+	c.History = r.Archive
 	p, err := steer.Open(&c, r.layout)
 	if err != nil {
 		return err
@@ -511,7 +489,7 @@ func (b *builder) policy() error {
 		sch = &steered{ctx: b.ctx, r: r, p: p}
 		told = "what steer shows it"
 	}
-	s, err := r.play(b.ctx, sch, est)
+	s, err := r.Play(b.ctx, sch, est)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"clustergym/lab/config"
 	"clustergym/live"
 	"clustergym/live/livetest"
+	"clustergym/ops/incumbent"
 	"clustergym/ops/steer"
 	"clustergym/ops/steer/mirror"
 	"clustergym/simulator/sim"
@@ -119,7 +120,7 @@ func text(t *testing.T, r *Report) string {
 	return b.String()
 }
 
-// A cluster that starts jobs in order of their arrival, and back-fills by their limits, is found out, and its model
+// A cluster that starts jobs in order of their arrival, and back-fills by their incumbent.ByLimits, is found out, and its model
 // waits as it did.
 func TestFindsBackfilling(t *testing.T) {
 	c := livetest.New(livetest.Machines(2, 8)...)
@@ -128,7 +129,7 @@ func TestFindsBackfilling(t *testing.T) {
 	r := build(t, "sjf+skip", "trace", record(t, c, "sjf+skip", "trace", 1200))
 	t.Log("\n" + text(t, r))
 	cal := &r.Calibration
-	if r.Incumbent != timelyName || cal.Percent == nil || math.Abs(*cal.Percent) > 0.5 || cal.Near < 0.99 ||
+	if r.Incumbent != incumbent.Timely || cal.Percent == nil || math.Abs(*cal.Percent) > 0.5 || cal.Near < 0.99 ||
 		*cal.Corr < 0.999 {
 		t.Errorf("%s: %+v", r.Incumbent, cal)
 	}
@@ -201,7 +202,7 @@ func TestSteeredIsPlain(t *testing.T) {
 			t.Fatal(err)
 		}
 		ch := choice("sjf+skip", estimates)
-		ch.History = r.history
+		ch.History = r.Archive
 		p, err := steer.Open(ch, r.layout)
 		if err != nil {
 			t.Fatal(err)
@@ -210,24 +211,24 @@ func TestSteeredIsPlain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sch, err := rule("sjf+skip", rival.Sched.Placement, sim.MustEstimates(estimates))
+		sch, err := incumbent.Rule("sjf+skip", rival.Sched.Placement, sim.MustEstimates(estimates))
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := r.play(t.Context(), sch, est)
+		a, err := r.Play(t.Context(), sch, est)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := r.play(t.Context(), &steered{ctx: t.Context(), r: r, p: p}, est)
+		b, err := r.Play(t.Context(), &steered{ctx: t.Context(), r: r, p: p}, est)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(a.starts, b.starts) || a.unstarted > 0 {
+		if !slices.Equal(a.Starts, b.Starts) || a.Unstarted > 0 {
 			t.Errorf("%s: the schedules differ", estimates)
 		}
-		for _, f := range r.forced {
-			if a.starts[f.job] != f.start {
-				t.Errorf("job %s ran since %v and starts at %v", r.jobs[f.job].ID, f.start, a.starts[f.job])
+		for _, f := range r.Seated {
+			if a.Starts[f.Job] != f.Start {
+				t.Errorf("job %s ran since %v and starts at %v", r.Jobs[f.Job].ID, f.Start, a.Starts[f.Job])
 			}
 		}
 	}
@@ -343,7 +344,7 @@ func TestTooLittleForIntervals(t *testing.T) {
 		}
 	}
 	if !strings.Contains(r.Belief, "no gain of the policy is to be believed yet") ||
-		strings.Contains(r.Belief, "The gain of") || r.Twin == "" || r.Twin == timelyName {
+		strings.Contains(r.Belief, "The gain of") || r.Twin == "" || r.Twin == incumbent.Timely {
 		t.Errorf("%q, %q", r.Belief, r.Twin)
 	}
 	if out := text(t, r); !strings.Contains(out, "--scheduler "+r.Twin) {

@@ -102,7 +102,7 @@ func TestAnOwnTraceOnAnOwnClusterTrainsAtOnce(t *testing.T) {
 			}
 			for _, want := range []string{
 				fmt.Sprintf("chosen    env.max_gpus %d: the largest gang of %s that fits", largest[cluster], trace),
-				"chosen    env.window ", " test windows; --set env.window=… chooses another\n", "choices   a window has ",
+				"chosen    env.window ", " to train on; --set env.window=… chooses another\n", "choices   a window has ",
 			} {
 				if !strings.Contains(said, want) {
 					t.Errorf("train %s on %s does not say %q: %s", trace, cluster, want, said)

@@ -1,4 +1,4 @@
-package report
+package incumbent
 
 import (
 	"cmp"
@@ -23,8 +23,8 @@ type timely struct {
 	fresh bool
 }
 
-// timelyName is its name.
-const timelyName = "fifo+timely"
+// Timely is its name.
+const Timely = "fifo+timely"
 
 // Reset implements sim.Scheduler.
 func (t *timely) Reset(*sim.View) { t.fresh = true }
