@@ -136,9 +136,9 @@ func TestJobsThatAreLetPastOthersDelayNone(t *testing.T) {
 	}
 }
 
-// A job starts on the GPUs reserved for it although the placement would refuse them by now: of a gang with one member on
-// each node, consolidate puts all but the last on idle nodes, and the jobs that are let past it take the second GPUs of
-// its nodes.
+// A job starts on the GPUs reserved for it although the placement would refuse them by now: of a gang with one member
+// on each node, consolidate puts all but the last on idle nodes, and the jobs that are let past it take the second GPUs
+// of its nodes.
 func TestAPlaceReservedIsKeptThoughThePlacementWouldRefuseIt(t *testing.T) {
 	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 3, GPUs: 2, CPUs: 8}}}}}
 	job := func(id string, at, work time.Duration, gpus int, coresEach int64) traces.Job {
