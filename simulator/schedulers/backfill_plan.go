@@ -56,6 +56,7 @@ type jobKind struct {
 type planKind struct {
 	req   cluster.Request
 	jobs  int     // that wait and have not been looked at in this pass
+	due   int     // of these, jobs whose time has come on GPUs that the placement may refuse by now
 	fits  bool    // there was room now, as far as the last look shows
 	least int64   // how long the shortest of them lasts, or one that has been looked at
 	one   sim.Job // one of them
@@ -101,7 +102,7 @@ func (b *conservative) takeStock(v *sim.View) bool {
 	}
 	for _, k := range p.waiting {
 		if int(k) < len(p.kind) {
-			p.kind[k].jobs = 0
+			p.kind[k].jobs, p.kind[k].due = 0, 0
 		}
 	}
 	p.waiting = p.waiting[:0]
@@ -116,6 +117,9 @@ func (b *conservative) takeStock(v *sim.View) bool {
 			k.least, k.one = queue.Never, j
 		}
 		k.jobs++
+		if b.claims(v, j) {
+			k.due++
+		}
 		k.least = min(k.least, b.tree.Nodes[j].Time)
 	}
 	p.occupied, p.looked = 0, 0
@@ -176,13 +180,14 @@ func (b *conservative) planAll(v *sim.View) {
 }
 
 // rule looks at one kind of jobs after a reservation has been made. If not even the shortest of them fits now, no job
-// with the same request does, and the pass need not look at them.
+// with the same request does, and the pass need not look at them. Kinds with jobs that have a claim are left out: these
+// jobs may start where the placement would no longer put them.
 func (b *conservative) rule(v *sim.View, now int64) {
 	p := &b.plan
 	for range p.waiting {
 		p.looked = (p.looked + 1) % len(p.waiting)
 		k := &p.kind[p.waiting[p.looked]]
-		if !k.fits || k.jobs == 0 {
+		if !k.fits || k.jobs == 0 || k.due > 0 {
 			continue
 		}
 		if _, ok := p.times.Earliest(b.s.place, v, k.one, k.least, now, now+1); ok {
@@ -190,7 +195,7 @@ func (b *conservative) rule(v *sim.View, now int64) {
 		}
 		p.low.Add(&k.req, k.least, now+1)
 		for _, n := range p.waiting {
-			if o := &p.kind[n]; o.fits && p.low.Of(&o.req, o.least) > now {
+			if o := &p.kind[n]; o.fits && o.due == 0 && p.low.Of(&o.req, o.least) > now {
 				o.fits = false
 				p.occupied -= o.jobs
 			}
@@ -205,6 +210,9 @@ func (b *conservative) planOne(v *sim.View, j sim.Job, line int, now int64) (res
 	k := &p.kind[p.number(v, j)]
 	r, lasts := v.Request(j), b.tree.Nodes[j].Time
 	k.jobs--
+	if b.claims(v, j) {
+		k.due--
+	}
 	if k.fits {
 		p.occupied--
 		if b.startsNow(v, j, r, lasts, now) {
@@ -252,7 +260,7 @@ func (p *planned) keep(v *sim.View, j sim.Job, at int64, gpus []cluster.GPU) {
 // startsNow starts j if it has a place now: the one reserved for it, or one that no reservation takes away.
 func (b *conservative) startsNow(v *sim.View, j sim.Job, r *cluster.Request, lasts, now int64) bool {
 	p := &b.plan
-	if p.low.Of(r, lasts) > now {
+	if p.low.Of(r, lasts) > now && !b.claims(v, j) {
 		return false
 	}
 	if !b.ahead.Fits(r) {
@@ -294,6 +302,13 @@ func (b *conservative) startsOn(v *sim.View, j sim.Job, r *cluster.Request, gpus
 	b.spots = append(b.spots, gpus...)
 	b.starts = append(b.starts, start{j, lasts, from, len(b.spots)})
 	return true
+}
+
+// claims reports whether the time of j's reservation has come and the placement may refuse by now what it chose then:
+// jobs behind j may run on other GPUs of nodes that were idle when the place was reserved. j starts there all the same,
+// and what the placement says of other jobs with the same request says nothing of j.
+func (b *conservative) claims(v *sim.View, j sim.Job) bool {
+	return b.s.picky && b.plan.reservedAt(v, j) <= int64(v.Now())
 }
 
 // reservedAt returns the time of j's reservation, never if it has none.

@@ -145,6 +145,67 @@ func TestJobsThatAreLetPastOthersDelayNone(t *testing.T) {
 	}
 }
 
+// A job starts on the GPUs reserved for it although the placement would refuse them by now: of a gang with one member
+// on each node, consolidate puts all but the last on idle nodes, and the jobs that are let past it take the second GPUs
+// of its nodes.
+func TestAPlaceReservedIsKeptThoughThePlacementWouldRefuseIt(t *testing.T) {
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 3, GPUs: 2, CPUs: 8}}}}}
+	job := func(id string, at, work time.Duration, gpus int, coresEach int64) traces.Job {
+		j := whole(id, at*second, work*second, gpus)
+		j.CPUMilli = coresEach * 1000 * int64(gpus)
+		return j
+	}
+	jobs := []traces.Job{
+		job("three", 0, 6, 3, 5),  // one GPU of each node
+		job("pair", 0, 1, 2, 0),   // both GPUs of a node: the first, at 6s
+		job("behind", 0, 1, 3, 5), // at 7s, as three
+		job("apart", 0, 1, 2, 5),  // one GPU of each of the other nodes, at 6s
+		job("past 1", 3, 4, 1, 0), // the second GPU of one of them
+		job("past 2", 5, 2, 1, 0), // and of the other
+	}
+	want := map[string]time.Duration{"three": 0, "pair": 6 * second, "behind": 7 * second, "apart": 6 * second,
+		"past 1": 3 * second, "past 2": 5 * second}
+	for _, placement := range []string{"consolidate-first", "consolidate-best"} {
+		cfg := schedulers.DefaultConfig()
+		called("fifo+strict+conservative")(&cfg)
+		cfg.Placement = placement
+		got := startsOf(t, spec, jobs, cfg)
+		for id, at := range want {
+			if got[id] != at {
+				t.Errorf("%s: %q starts at %v, want %v", placement, id, got[id], at)
+			}
+		}
+	}
+}
+
+// A gang that asks for more cores may have a place earlier than one that asks for less: consolidate spreads a gang that
+// no node could hold when idle.
+func TestAPlacementMayTakeWhatAsksForMore(t *testing.T) {
+	spec := cluster.Spec{Racks: []cluster.RackSpec{{Nodes: []cluster.NodeSpec{{Count: 2, GPUs: 2, CPUs: 8, MemGB: 32}}}}}
+	job := func(id string, work time.Duration, gpus int, cores, gb int64) traces.Job {
+		j := whole(id, 0, work*second, gpus)
+		j.CPUMilli, j.MemBytes = cores*1000, gb<<30
+		if gpus == 0 {
+			j.GPUMilli = 0
+		}
+		return j
+	}
+	jobs := []traces.Job{
+		job("a", 10, 0, 3, 20), job("b", 10, 0, 3, 20), // on a node each, which keeps five cores
+		job("together", 5, 2, 6, 0), // on one node, when a or b has ended
+		job("apart", 5, 2, 10, 0),   // on two nodes, now
+	}
+	for _, placement := range []string{"consolidate-first", "consolidate-best"} {
+		cfg := schedulers.DefaultConfig()
+		called("fifo+strict+conservative")(&cfg)
+		cfg.Placement = placement
+		got := startsOf(t, spec, jobs, cfg)
+		if got["apart"] != 0 || got["together"] != 10*second {
+			t.Errorf("%s: they start at %v and %v, want 0s and 10s", placement, got["apart"], got["together"])
+		}
+	}
+}
+
 func listed(jobs []traces.Job) (text string) {
 	for i := range jobs {
 		j := &jobs[i]
