@@ -105,7 +105,7 @@ func TestExamplesWorkAsPrinted(t *testing.T) {
 func TestUnknownVerbsAndFlagsAreAnsweredWithTheNearest(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"simm", `verb "simm" is unknown; did you mean sim?`},
-		{"xyzzy", `verb "xyzzy" is unknown, want one of benchmark, ckpt, `},
+		{"xyzzy", `verb "xyzzy" is unknown, want one of assess, benchmark, ckpt, `},
 		{"trace sats", `trace: verb "sats" is unknown; did you mean stats?`},
 		{"config chek f", `config: verb "chek" is unknown; did you mean check?`},
 		{"completion tcsh", `completion: verb "tcsh" is unknown, want one of bash, fish, powershell, zsh`},

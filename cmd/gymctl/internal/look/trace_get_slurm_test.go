@@ -38,9 +38,9 @@ func (b *books) Run(ctx context.Context, c slurm.Call) error {
 	return c.Out(strings.NewReader(rows))
 }
 
-const kept = "1|ann|lab|gpu|c|1706000000|1706000010|1706000020|10|60|COMPLETED|1|1|1G|gres/gpu=2,gres/gpu:a100=2|gres/gpu=2,gres/gpu:a100=2|train\n" +
-	"2|bob|lab|cpu|c|1706000100|1706000110|1706000120|10|UNLIMITED|FAILED|1|1|1G|cpu=1|cpu=1|clean\n" +
-	"3|bob|lab|cpu|c|1706000100|Unknown|Unknown|0|60|PENDING|1|1|1G||cpu=1|clean\n"
+const kept = "1|ann|lab|gpu|c|1706000000|1706000010|1706000020|10|60|COMPLETED|1|1|1G|gres/gpu=2,gres/gpu:a100=2|gres/gpu=2,gres/gpu:a100=2|g1|1706000000|train\n" +
+	"2|bob|lab|cpu|c|1706000100|1706000110|1706000120|10|UNLIMITED|FAILED|1|1|1G|cpu=1|cpu=1|c1|1706000100|clean\n" +
+	"3|bob|lab|cpu|c|1706000100|Unknown|Unknown|0|60|PENDING|1|1|1G||cpu=1|None assigned|Unknown|clean\n"
 
 func ask(t *testing.T, b *books) {
 	t.Helper()

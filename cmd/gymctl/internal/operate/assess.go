@@ -26,7 +26,7 @@ func assessVerb(a *cli.App) *cobra.Command {
 	g := &assessFlags{trace: workload.DefaultTraceConfig()}
 	c := &cobra.Command{
 		Use:   "assess FILE",
-		Short: "Say from an accounting file whether another order or more GPUs would help a cluster",
+		Short: "Say whether another order or more GPUs would help a cluster",
 		Long: `assess reads what a cluster has recorded of its jobs, as sacct -P prints it, and says in a few sentences how long users
 wait, what another order of the queue would change, what more GPUs would change, who would wait longer, and how sure that is.
 
@@ -40,10 +40,13 @@ Below the sentences are the figures (docs/guides/assess.md):
   what if      more GPUs, fewer GPUs, more exact time limits, other back-filling
 
 A gain is offered only if it is certain after chance and that error. The file needs recorded starts (Start of sacct) and time
-limits; --limit stands for missing ones. Nothing is trained, and nothing is written into the cluster.`,
-		Example: `  sacct -a -X -P -S now-90days -o JobID,User,Account,Partition,Submit,Start,End,ElapsedRaw,AllocTRES,Timelimit,State >jobs.txt
-  gymctl assess jobs.txt --cluster 16x8 --html assess.html
-  gymctl assess jobs.txt --cluster cluster.yaml --gpus 32 --json`,
+limits; --limit stands for missing ones. Nothing is trained, and nothing is written into the cluster.
+
+gymctl trace get slurm writes such a file on a machine where sacct works. The examples make one up.`,
+		Example: `  gymctl trace synth --profile philly-users --jobs 2000 --set rate=0.3 --set work=0.6 --set max_gpus=4 -o jobs.csv
+  gymctl trace account jobs.csv --cluster 4x8 -o slurm-jobs.txt
+  gymctl assess slurm-jobs.txt --html assess.html
+  gymctl assess slurm-jobs.txt --cluster 4x8 --gpus 16 --json`,
 		Args: cli.Args(1, 1, "one accounting file"),
 		RunE: func(c *cobra.Command, args []string) error { return runAssess(a, c, g, args[0]) },
 	}
