@@ -55,6 +55,9 @@ type Job struct {
 	Hosts string `json:"-"`
 	// Open says that the trace ends before the job does. Only readers that are asked for such jobs give them.
 	Open Open `json:"-"`
+	// Stops are how much of Work was done each time that the job was requeued, where a reader was asked for that. They are
+	// what happened on the recorded cluster; the job's start is that of its first run.
+	Stops []time.Duration `json:"-"`
 	// Assumed says that Estimate is no requested time: the reader has set it to Work, for orders and back-filling that
 	// need one. Predictors of run times must not look at it.
 	Assumed bool

@@ -413,10 +413,11 @@ func TestTheScenarioHashIsOfWhatDecidesEpisodes(t *testing.T) {
 
 // Every field of a job is part of the workload's hash. A new field must be added to it.
 func TestEveryFieldOfAJobIsHashed(t *testing.T) {
+	shaped := true
 	sum := func(j traces.Job, named bool) string {
 		var b bytes.Buffer
 		h := &buffered{&b}
-		hashJobs(h, []traces.Job{j}, named)
+		hashJobs(h, []traces.Job{j}, named, shaped)
 		return b.String()
 	}
 	seen := map[string]string{sum(traces.Job{}, true): "nothing"}
@@ -427,6 +428,8 @@ func TestEveryFieldOfAJobIsHashed(t *testing.T) {
 		switch {
 		case name == "GPUTypes":
 			j.GPUTypes = []string{"V100"}
+		case name == "Stops":
+			j.Stops = []time.Duration{time.Minute}
 		case name == "Profile":
 			j.Profile = &traces.Profile{Name: "resnet"}
 		case name == "Graph":
@@ -446,7 +449,7 @@ func TestEveryFieldOfAJobIsHashed(t *testing.T) {
 		}
 		s := sum(j, true)
 		// No episode depends on what happened; that of nodes is not part of any name.
-		if slices.Contains([]string{"Started", "Waited", "Eligible", "Hosts", "Open", "Nodes"}, name) {
+		if slices.Contains([]string{"Started", "Waited", "Eligible", "Hosts", "Open", "Stops"}, name) {
 			if s != sum(traces.Job{}, true) {
 				t.Errorf("%s is part of the hash", name)
 			}
@@ -461,6 +464,9 @@ func TestEveryFieldOfAJobIsHashed(t *testing.T) {
 			t.Errorf("%s counts as %s does", name, twin)
 		}
 		seen[s] = name
+	}
+	if shaped = false; sum(traces.Job{Nodes: 2}, true) != sum(traces.Job{}, true) {
+		t.Error("Nodes is part of the hash where jobs are read to the letter")
 	}
 	speeds := traces.Job{Profile: &traces.Profile{Speeds: map[string]float64{"a": 1, "b": 2}}}
 	if sum(speeds, true) == sum(traces.Job{Profile: &traces.Profile{Speeds: map[string]float64{"a": 1, "b": 3}}}, true) {

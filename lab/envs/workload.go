@@ -142,7 +142,7 @@ func (w *Workload) cutJobs(cut sched.Taken, jobs []traces.Job, info workload.Inf
 	}
 	w.cut = cut
 	w.Source.Windows = &predictors.Foresight{Windows: w.Taken.Windows, Model: w.Model, Load: sync.OnceValue(w.offered)}
-	w.Jobs = w.withModel(JobsHash(w.Taken.Windows, cut.Estimates.Causal()))
+	w.Jobs = w.withModel(JobsHash(w.Taken.Windows, cut.Estimates.Causal(), !w.Source.Cluster.Literal))
 	w.weigh(w.Taken.Windows)
 	if cut.Remembers() {
 		w.bytes += int64(len(w.Taken.Windows.All())) * predictors.ArchiveBytes
@@ -569,18 +569,19 @@ func (r *Registry) refusal(key, name string, err error) error {
 }
 
 // JobsHash returns a hash of every field of w's jobs that an episode can depend on: not of their recorded starts. Name,
-// Group and Assumed, on which an episode depends only with causal estimates, are left out unless named is set.
-func JobsHash(w *traces.Windows, named bool) (sum [sha256.Size]byte) {
+// Group and Assumed, on which an episode depends only with causal estimates, are left out unless named is set, and Nodes
+// unless shaped is: where the cluster reads jobs to the letter, no episode depends on it.
+func JobsHash(w *traces.Windows, named, shaped bool) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for part := range SplitNames {
-		hashJobs(h, w.Jobs(traces.Part(part)), named)
+		hashJobs(h, w.Jobs(traces.Part(part)), named, shaped)
 	}
 	h.Sum(sum[:0])
 	return sum
 }
 
-// hashJobs adds every field of jobs to h, Name, Group and Assumed only if named is set.
-func hashJobs(h hash.Hash, jobs []traces.Job, named bool) {
+// hashJobs adds every field of jobs to h, Name, Group and Assumed only if named is set, Nodes only if shaped is.
+func hashJobs(h hash.Hash, jobs []traces.Job, named, shaped bool) {
 	var b []byte
 	text := func(s string) {
 		b = binary.AppendUvarint(b, uint64(len(s)))
@@ -623,6 +624,10 @@ func hashJobs(h hash.Hash, jobs []traces.Job, named bool) {
 			doc = inJSON(j.Graph)
 		}
 		text(string(doc))
+		if shaped && j.Nodes > 0 {
+			text("nodes")
+			b = binary.AppendUvarint(b, uint64(j.Nodes))
+		}
 		h.Write(b)
 	}
 }

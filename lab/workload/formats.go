@@ -78,7 +78,7 @@ var formats = []Format{
 			"are left out and counted",
 		sniff: sacct.Sniff,
 		open: func(r io.Reader, c *TraceConfig) (traces.Stream, error) {
-			return sacct.NewReader(r, c.File, sacct.Options{Delimiter: c.delimiter(), Unended: c.Unended})
+			return sacct.NewReader(r, c.File, sacct.Options{Delimiter: c.delimiter(), Unended: c.Unended, Runs: c.Runs})
 		},
 	},
 	{

@@ -40,6 +40,8 @@ type TraceConfig struct {
 	// Unended reads also jobs that were running or waiting when the file was written (traces.Job.Open), from formats that
 	// have them: sacct and csv. It is the caller's and no setting.
 	Unended bool `yaml:"-"`
+	// Runs reads what each run of jobs that were requeued has done, from sacct (traces.Job.Stops). Likewise.
+	Runs bool `yaml:"-"`
 	// put jobs in order of submit; without it an unsorted file of a sorted format is refused
 	Sort bool `yaml:"sort"`
 	Skip int  `yaml:"skip"` // leave out this many first jobs; jobs that the reader drops do not count

@@ -23,7 +23,7 @@ func assessed(t *testing.T, kind string, seed uint64) (*Assessment, *known.Truth
 		t.Fatal(err)
 	}
 	cfg := workload.DefaultTraceConfig()
-	cfg.File, cfg.Unended = file, true
+	cfg.File, cfg.Unended, cfg.Runs = file, true, true
 	jobs, _, err := workload.LoadTrace(cfg)
 	if err != nil {
 		t.Fatal(err)

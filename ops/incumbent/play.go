@@ -69,7 +69,7 @@ func (p *Past) Play(ctx context.Context, sch sim.Scheduler, est sim.Estimates,
 		out.Starts[i] = -1
 	}
 	observers := append([]sim.Observer{out}, watch...)
-	err = sim.Run(ctx, s, &fromBegin{past: p, inner: sch}, observers...)
+	err = sim.Run(ctx, s, p.requeued(&fromBegin{past: p, inner: sch}), observers...)
 	if errors.Is(err, sim.ErrWait) { // the policy leaves jobs alone although they fit
 		err = nil
 	}

@@ -73,6 +73,9 @@ func (s *ranked) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	for s.next < len(s.todo) {
 		j := s.todo[s.next].job
 		s.next++
+		if v.Decided(j) { // it was requeued at this moment
+			continue
+		}
 		r := v.Request(j)
 		g := s.gaps[s.part(v, r)]
 		inTime := true

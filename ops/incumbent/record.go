@@ -35,7 +35,7 @@ type Left struct {
 	Peak    int           `json:"-"`                       // the most GPUs that recorded jobs held at one time
 	PeakAt  time.Duration `json:"-"`
 	// Over is the share of the recorded GPU time for which the cluster has no GPUs. It is little even where the cluster is
-	// the right one, if jobs were requeued: their runs count as one.
+	// the right one, if jobs were requeued: their runs count as if they had followed each other at once.
 	Over float64 `json:"-"`
 }
 

@@ -39,6 +39,9 @@ func (t *timely) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 	for t.next < len(t.todo) {
 		j := t.todo[t.next]
 		t.next++
+		if v.Decided(j) { // it was requeued at this moment
+			continue
+		}
 		if t.until >= 0 && v.Now()+v.Trace(j).Estimate > t.until {
 			continue
 		}

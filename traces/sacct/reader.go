@@ -63,6 +63,8 @@ type Options struct {
 	// Unended gives also jobs that were running or waiting when sacct was asked (traces.Job.Open). A row of tasks of an
 	// array that wait, 123_[5-9%2], is then a job for each of them.
 	Unended bool
+	// Runs gives what every run of a job that was requeued has done (traces.Job.Stops).
+	Runs bool
 }
 
 // Reader is a traces.Stream over the jobs, in order of submit. sacct prints them in order of id, and the records of a
@@ -126,6 +128,9 @@ func NewReader(r io.Reader, file string, o Options) (*Reader, error) {
 			j, why := whole(records)
 			if !o.Unended {
 				j.Open = traces.Ended
+			}
+			if !o.Runs {
+				j.Stops = nil
 			}
 			if why != "" && j.Open == traces.Ended {
 				d.Left.Add(why)

@@ -125,10 +125,13 @@ func whole(records []record) (j traces.Job, why string) {
 		seen []string // components of the current run
 		last record   // the current run
 		tops time.Duration
+		done []time.Duration // at the ends of runs but the last
 	)
 	for i, r := range records {
 		if i == 0 || slices.Contains(seen, r.component) {
-			work, tops, seen = add(work, tops), 0, seen[:0]
+			if work, tops, seen = add(work, tops), 0, seen[:0]; work > 0 && (len(done) == 0 || done[len(done)-1] < work) {
+				done = append(done, work)
+			}
 			last = r
 		} else {
 			last.join(&r)
@@ -140,6 +143,12 @@ func whole(records []record) (j traces.Job, why string) {
 	j = last.job
 	j.Submit, j.Eligible, j.Work = records[0].job.Submit, records[0].job.Eligible, work
 	j.Open = last.opened()
+	if n := len(done); n > 0 && done[n-1] == work { // the last run has done nothing yet
+		done = done[:n-1]
+	}
+	if len(done) > 0 {
+		j.Stops = done
+	}
 	if i := slices.IndexFunc(records, func(r record) bool { return r.start >= 0 }); i >= 0 {
 		j.Start(records[i].start)
 	}

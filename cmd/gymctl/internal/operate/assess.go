@@ -74,7 +74,7 @@ func runAssess(a *cli.App, c *cobra.Command, g *assessFlags, file string) error 
 	defer line.Clear()
 	g.opt.Progress = func(what string) { line.Show(func(int) []string { return []string{what} }) }
 	g.opt.Progress("reading " + file)
-	g.trace.File, g.trace.Unended = file, true
+	g.trace.File, g.trace.Unended, g.trace.Runs = file, true, true
 	jobs, info, err := workload.LoadTraceContext(c.Context(), g.trace)
 	if err != nil {
 		return err
