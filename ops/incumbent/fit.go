@@ -153,7 +153,7 @@ func (p *Past) On(m *Model, placement string) (*Past, error) {
 		spec.VCs = m.vcs
 	case !m.Apart && len(spec.VCs) > 0:
 		spec.VCs = nil
-	default:
+	case p.seating == "" || p.seating == placement: // as recorded, or as this model would have
 		return p, nil
 	}
 	return p.With(spec, placement)

@@ -29,6 +29,8 @@ type Past struct {
 	// shows 0.
 	Archive []traces.Job
 	Origin  time.Duration
+
+	seating string // the placement that gave the Seated their GPUs, "" = the record
 }
 
 // Seat is a job that had started before Begin, and where.

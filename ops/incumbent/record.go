@@ -179,7 +179,7 @@ func (p *Past) seat(machine *cluster.Cluster, placement string, left *Left) erro
 		}
 		kept = append(kept, s)
 	}
-	p.Seated = kept
+	p.Seated, p.seating = kept, placement
 	return nil
 }
 

@@ -1,32 +1,29 @@
 package incumbent
 
 import (
+	"slices"
 	"time"
 
 	"clustergym/simulator/sim"
+	"clustergym/traces"
 )
 
-// requeuer plays a scheduler on a cluster where jobs are requeued as they were recorded: after as much of their run time
-// (traces.Job.Stops). They keep what they have done, which is that the recorded runs add up, and wait again at the place
-// in line that their submit gives them.
+// requeuer plays a scheduler on a cluster where jobs are requeued as they were recorded: after as much of their run
+// time (traces.Job.Stops). They keep what they have done, for the recorded runs add up, and wait again at the place in
+// line that their submit gives them.
 type requeuer struct {
 	sim.Scheduler
 	past    *Past
-	stops   int // of all jobs, not yet made
 	made    map[int]int
 	stopped time.Duration // when a job was last stopped, -1 = never
 }
 
 // requeued returns sch on such a cluster, or sch itself where no job of the record was requeued.
 func (p *Past) requeued(sch sim.Scheduler) sim.Scheduler {
-	q := &requeuer{Scheduler: sch, past: p}
-	for i := range p.Jobs {
-		q.stops += len(p.Jobs[i].Stops)
-	}
-	if q.stops == 0 {
+	if !slices.ContainsFunc(p.Jobs, func(j traces.Job) bool { return len(j.Stops) > 0 }) {
 		return sch
 	}
-	return q
+	return &requeuer{Scheduler: sch, past: p}
 }
 
 // Reset implements sim.Scheduler.
