@@ -58,10 +58,21 @@ func (o *Assessment) HTML(w io.Writer) error {
 	}
 	return page.Execute(w, map[string]any{
 		"O": o, "Style": template.CSS(htmlpage.Style()), //nolint:gosec // the program's own
-		"Title": "Waits on " + plain.Clip(o.Cluster.Name, 80),
+		"Title": "Waits on " + o.title(),
 		"First": strings.Join(o.First, " "), "Cards": o.cards(), "Bars": o.bars(), "Then": o.thenName(),
 		"Facts": o.facts(), "Week": o.weekRows(), "Queue": o.queue(), "Sheets": sheets,
 	})
+}
+
+// Guessed is the name of a cluster that nobody has named.
+const Guessed = "guessed from the file"
+
+// title is what the page is of.
+func (o *Assessment) title() string {
+	if o.Cluster.Name == Guessed {
+		return "the cluster of " + plain.Clip(o.File, 80)
+	}
+	return plain.Clip(o.Cluster.Name, 80)
 }
 
 // cards are the three numbers of the first screen.

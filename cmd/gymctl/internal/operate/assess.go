@@ -125,7 +125,7 @@ func (g *assessFlags) machines(jobs []traces.Job) (err error) {
 	if g.cluster == "" {
 		var says string
 		if g.opt.Spec, says, err = workload.GuessCluster(jobs); err == nil {
-			g.opt.Cluster, g.opt.Notes = "guessed from the file", append(g.opt.Notes, says)
+			g.opt.Cluster, g.opt.Notes = assess.Guessed, append(g.opt.Notes, says)
 		}
 		return err
 	}
