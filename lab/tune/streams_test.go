@@ -133,7 +133,7 @@ func TestARecordedWorkloadIsCutIntoStretches(t *testing.T) {
 	if err := errors.Join(write(f, jobs[:3000]), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	cfg.Trace.File, cfg.Trace.Format = name, "csv"
+	cfg.Trace.File, cfg.Trace.Format, cfg.Trace.AcceptLeftOut = name, "csv", true
 	_, about := search(t, cfg, tune.Options{Settings: smallDraws(2), Workers: 2})
 	if !about.Log || about.Check.Verdict != statistic.TooFew || about.Rules["area+skip"] <= 0 {
 		t.Errorf("%+v, %+v", about, about.Check)
