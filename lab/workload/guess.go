@@ -40,7 +40,8 @@ func GuessCluster(jobs []traces.Job) (spec cluster.Spec, says string, err error)
 	switch {
 	case g.jobs == 0:
 		return spec, "", &fault.Mistake{Err: fault.Errorf(
-			"the cluster cannot be guessed: no job of the trace has GPUs and a recorded start; name it with %s",
+			"the cluster cannot be guessed: no job of the trace has GPUs and a recorded start (AllocTRES and Start of sacct, "+
+				"num_gpu and start_time of a CSV file); name it with %s",
 			fault.Key("cluster"))}
 	case g.placed == 0:
 		spec, says = g.counted()

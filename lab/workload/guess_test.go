@@ -62,7 +62,7 @@ func TestAClusterIsGuessedFromTheNodesOfJobs(t *testing.T) {
 		t.Errorf("%s, %v\n%s", kindsOf(spec), err, says)
 	}
 	if _, _, err := GuessCluster([]traces.Job{{GPUs: 8, GPUMilli: 1000, Work: time.Hour}}); err == nil ||
-		!strings.Contains(err.Error(), "no job of the trace has GPUs and a recorded start; name it with cluster") {
+		!strings.Contains(err.Error(), "no job of the trace has GPUs and a recorded start (AllocTRES and Start of sacct, num_gpu and start_time of a CSV file); name it with cluster") {
 		t.Error(err)
 	}
 }
