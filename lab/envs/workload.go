@@ -569,8 +569,8 @@ func (r *Registry) refusal(key, name string, err error) error {
 }
 
 // JobsHash returns a hash of every field of w's jobs that an episode can depend on: not of their recorded starts. Name,
-// Group and Assumed, on which an episode depends only with causal estimates, are left out unless named is set, and Nodes
-// unless shaped is: where the cluster reads jobs to the letter, no episode depends on it.
+// Group and Assumed, on which an episode depends only with causal estimates, are left out unless named is set, and
+// Nodes unless shaped is: where the cluster reads jobs to the letter, no episode depends on it.
 func JobsHash(w *traces.Windows, named, shaped bool) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for part := range SplitNames {
