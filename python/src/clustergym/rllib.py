@@ -94,7 +94,7 @@ class NodeServers:
         timeout: seconds until all of them must run.
     """
 
-    def __init__(self, args: Sequence[str] = (), timeout: float = 60.0) -> None:
+    def __init__(self, args: Sequence[str] = (), timeout: float = 180.0) -> None:
         hosts = ray.remote(num_cpus=0)(_Host)
         self._hosts: dict[str, Any] = {
             node["NodeID"]: hosts.options(
