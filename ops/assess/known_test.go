@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"clustergym/internal/raced"
 	"clustergym/lab/workload"
 	"clustergym/ops/incumbent/known"
 	"clustergym/traces"
@@ -51,6 +52,9 @@ func drawn(t *testing.T) int {
 // Of accountings whose scheduler is known, the recorded mean wait is printed, the scheduler is found, its model waits as
 // long, and the true effect of shortest job first is in the interval.
 func TestKnownSchedulers(t *testing.T) {
+	if raced.On {
+		t.Skip("shorter plays on several workers are watched elsewhere")
+	}
 	n := drawn(t)
 	inside, found := map[string]int{}, map[string]int{}
 	for seed := range uint64(n) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"clustergym/internal/raced"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/schedulers/fairshare"
 	"clustergym/traces"
@@ -93,6 +94,9 @@ func TestARankingOfOneClassIsEasy(t *testing.T) {
 
 // The model that ran is found, and waits as was recorded; where none of the models ran, one like it is.
 func TestFitFindsTheSchedulerThatRan(t *testing.T) {
+	if raced.On {
+		t.Skip("shorter plays on several workers are watched elsewhere")
+	}
 	for _, x := range []struct {
 		ran   Model
 		found []string
