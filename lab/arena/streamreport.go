@@ -57,7 +57,7 @@ func (r *runner) streamReport(played [][][]result) *report.StreamReport {
 		}
 		out.Policies = append(out.Policies, row)
 	}
-	// A program that somebody brought is what the others are there for, also beside checkpoints.
+	// All others are compared with the program from outside, even if checkpoints play, too.
 	ref := slices.IndexFunc(r.policies, func(p policy) bool { return p.agent() && p.kind == report.KindExternal })
 	if ref < 0 {
 		ref = slices.IndexFunc(r.policies, func(p policy) bool { return p.agent() })

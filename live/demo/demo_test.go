@@ -253,7 +253,7 @@ func TestTheClockRunsSixtyTimesAsFast(t *testing.T) {
 	}
 }
 
-// How often somebody looks changes nothing.
+// A demo does not depend on how often processes look at it.
 func TestLooksChangeNothing(t *testing.T) {
 	w := &wall{at: time.Unix(1e9, 0)}
 	often, once := demo(t, cfg(history(300), w)), demo(t, cfg(history(300), w))
@@ -505,7 +505,7 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// Whoever waits by the demo's clock waits a sixtieth of the time.
+// At 60 times the speed, a wait by the clock of the demo takes a sixtieth of the time.
 func TestSleep(t *testing.T) {
 	c := demo(t, cfg(history(100), &wall{}))
 	begun := time.Now()
