@@ -10,13 +10,13 @@
 //     it is written down
 //   - steer/mirror: turns what a real cluster says of itself, one snapshot after the other, into facts for a simulator
 //     that follows (simulator/sim)
-//   - assess: says from a recorded accounting whether another order of the queue, or other hardware, would help a
-//     cluster, and how sure that is: what was recorded, models of the scheduler that ran and how close they come, other
-//     policies on the same jobs, who would gain and who would lose, and what-ifs
 //   - steer: lets a policy look at a real cluster (live.Cluster), order its queue, or start its jobs: the loop of
 //     gymctl steer
 //   - twin: forecasts what a real cluster will do: when each waiting job starts, when running ones end, when GPUs
 //     become free, and what would change with more nodes, fewer nodes, another order of the queue, or one job more
+//   - assess: says from a recorded accounting whether another order of the queue, or other hardware, would help a
+//     cluster, and how sure that is: what was recorded, models of the scheduler that ran and how close they come, other
+//     policies on the same jobs, who would gain and who would lose, and what-ifs
 //   - steer/report: reads the logs of gymctl steer and says whether a policy would help: how often it agrees with the
 //     cluster at real starts, what the observed jobs would have waited under it and under a model of the cluster's own
 //     scheduler, and how far that model may be believed

@@ -184,7 +184,7 @@ var arrows = map[string][]string{
 	"ops/steer":        {lower, "ops/steer/mirror"},
 	"ops/steer/report": {lower, "ops/incumbent", "ops/steer", "ops/steer/mirror"},
 	"ops/incumbent":    {lower},
-	"ops/assess":       {lower, "ops/incumbent", "ops/incumbent/known"}, // the last one in tests
+	"ops/assess":       {lower, "ops/incumbent", "ops/steer", "ops/steer/mirror", "ops/incumbent/known"}, // the last one in tests
 	"ops/twin":         {lower, "ops/steer/mirror"},
 	// Accountings for tests of what is concluded from accountings.
 	"ops/incumbent/known": {lower},

@@ -2,7 +2,6 @@ package tune
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"clustergym/internal/cem"
@@ -12,7 +11,6 @@ import (
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
 	"clustergym/simulator/schedulers"
-	"clustergym/simulator/schedulers/tuned"
 )
 
 // Baselines returns the rules that weights are compared with. By the JCT of the last, the reference, the JCT of a
@@ -223,13 +221,7 @@ func (t *tuner) search(ctx context.Context, start Weights) (*point, error) {
 		return nil, err
 	}
 	if p == nil {
-		p = &point{Point: cem.Point{Mean: vector(&start)}}
-		for i, s := range families[t.policy].scale {
-			if !t.moves(i) {
-				s = 0
-			}
-			p.Deviation = append(p.Deviation, spread*s)
-		}
+		p = &point{Point: first(&start, &t.opt.Settings)}
 		if p.Start, err = t.ground.rate(ctx, t.with(p.Mean)); err != nil {
 			return nil, err
 		}
@@ -273,11 +265,7 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 	drawn := method.Draw(&p.Point, r)
 	var plays []schedulers.Config
 	for _, w := range drawn {
-		for k := range w {
-			if math.Abs(p.Mean[k]) <= tuned.HeaviestHold {
-				w[k] = max(-tuned.HeaviestHold, min(tuned.HeaviestHold, w[k]))
-			}
-		}
+		bound(p.Mean, w)
 		plays = append(plays, t.with(w))
 	}
 	cost, err := t.ground.costs(ctx, ref.Sched, plays)
@@ -289,8 +277,8 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 }
 
 // moves reports whether the weight of this number moves.
-func (t *tuner) moves(k int) bool {
-	return len(t.opt.Only) == 0 || slices.Contains(t.opt.Only, families[t.policy].names[k])
+func (s *Settings) moves(policy string, k int) bool {
+	return len(s.Only) == 0 || slices.Contains(s.Only, families[policy].names[k])
 }
 
 // with returns the policy with weights.

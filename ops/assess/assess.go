@@ -27,6 +27,8 @@ type Options struct {
 	Placement string        // "" = consolidate-best
 	GPUs      int           // how many more GPUs are asked about; 0 = about a tenth
 	LeftOut   bool          // more than MostLeftOut of the GPU time may be left out
+	Tune      bool          // fit the weights of hold to the first half of the record
+	Agent     Trainer       // asks about an agent that learns from the first half; nil = none
 	Workers   int
 	Notes     []string
 	Progress  func(what string)
@@ -69,7 +71,7 @@ func Assess(ctx context.Context, opt Options) (*Assessment, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	for _, step := range []func() error{a.recorded, a.models, a.policies, a.whatIfs} {
+	for _, step := range []func() error{a.recorded, a.models, a.policies, a.whatIfs, a.learned} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -130,12 +130,20 @@ func fewBlocks(a, b []float64, blocks int, ratio float64) *ci {
 // effect returns what waits mean against those of the best model. Its interval is that of blocks and, independent of
 // it, that of the model's error: the square root of both squares.
 func (a *assessor) effect(name string, waits []float64) (Effect, *compared) {
-	e := Effect{Mean: incumbent.Mean(waits, a.bins.of)}
-	c := a.bins.compare(name, a.out.Incumbent, waits, a.model)
+	return a.effectOf(a.bins, name, waits)
+}
+
+// effectOf is effect over the jobs of b: of all recorded waits, or of those of a half.
+func (a *assessor) effectOf(b *bins, name string, waits []float64) (Effect, *compared) {
+	e := Effect{Mean: incumbent.Mean(waits, b.of)}
+	c := b.compare(name, a.out.Incumbent, waits, a.model)
 	if math.IsNaN(c.ratio) || math.IsInf(c.ratio, 0) {
 		return e, c
 	}
 	today := a.out.Recorded.Mean
+	if b != a.bins {
+		today = incumbent.Mean(a.real, b.of)
+	}
 	e.Percent, e.Of = percent(c.ratio), new(today*math.Exp(c.ratio))
 	if c.ci != nil {
 		low, high := c.ratio-c.ci[0], c.ci[1]-c.ratio

@@ -10,6 +10,7 @@ import (
 	"clustergym/internal/par"
 	"clustergym/internal/statistic"
 	"clustergym/ops/incumbent"
+	"clustergym/simulator/schedulers/tuned"
 	"clustergym/simulator/sim"
 )
 
@@ -49,6 +50,10 @@ func rivals(limits bool) []rival {
 // play plays a rival on a past.
 func (a *assessor) play(past *incumbent.Past, r *rival) (*incumbent.Schedule, error) {
 	sch, err := incumbent.Rule(r.name, a.opt.Placement, r.knows)
+	if r.name == incumbent.Hold {
+		w := tuned.SteadyHold(r.knows) // for a cluster in operation
+		sch, err = incumbent.Weighed(&w, a.opt.Placement, r.knows)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +149,13 @@ func (a *assessor) bestOf() int {
 }
 
 func (a *assessor) row(name, role, knows string, w []float64, never int, says string) Policy {
-	v := sortedOf(w, a.bins.of)
-	return Policy{Name: name, Role: role, Knows: knows, Effect: Effect{Mean: incumbent.Mean(w, a.bins.of)},
+	return a.rowOf(a.bins, name, role, knows, w, never, says)
+}
+
+// rowOf is row over the jobs of b.
+func (a *assessor) rowOf(b *bins, name, role, knows string, w []float64, never int, says string) Policy {
+	v := sortedOf(w, b.of)
+	return Policy{Name: name, Role: role, Knows: knows, Effect: Effect{Mean: incumbent.Mean(w, b.of)},
 		P90: statistic.Quantile(v, .9), Longest: statistic.Quantile(v, .99), Never: never, says: says}
 }
 

@@ -93,7 +93,7 @@ func (o *Assessment) sheets() []texttable.Sheet {
 	all := []texttable.Sheet{
 		groupSheet("Recorded waits by size", "size", o.Recorded.Sizes),
 		groupSheet("Recorded waits by "+o.Recorded.OwnersAre, o.Recorded.OwnersAre, o.Recorded.Owners),
-		o.policySheet(), o.calibrationSheet(), o.modelSheet(), o.whatIfSheet(),
+		o.policySheet(), o.calibrationSheet(), o.modelSheet(), o.whatIfSheet(), o.learnedSheet(),
 	}
 	if c := o.Changes; c != nil {
 		all = append(all, changeSheet("Who gains and who loses under "+c.Policy+" ("+c.Knows+"), by size", "size", c.Sizes),
@@ -131,23 +131,47 @@ func betweenCell(x *ci) string {
 }
 
 func (o *Assessment) policySheet() texttable.Sheet {
-	t := texttable.Sheet{
-		Title:  fmt.Sprintf("Policies on the same jobs (%s counted)", plain.Count(o.Calibration.Jobs, "job", "jobs")),
+	t := o.policies(fmt.Sprintf("Policies on the same jobs (%s counted)",
+		plain.Count(o.Calibration.Jobs, "job", "jobs")), o.Policies)
+	t.Below = "Intervals hold chance (whole blocks of time are drawn again) and the error of the model of today.\n"
+	return t
+}
+
+// roles are the parts that policies play, in words.
+var roles = map[string]string{"recorded": "as it was", "incumbent": "model of today", "rival": "another order",
+	"oracle": "nobody can know", "default": "weights as they come", "tuned": "weights fitted", "agent": "agent trained"}
+
+func (o *Assessment) policies(title string, all []Policy) texttable.Sheet {
+	t := texttable.Sheet{Title: title,
 		Header: []string{"", "policy", "knows", "mean wait", "p90", "p99", "against model", "95 %", "verdict"}, Left: 3,
 		Least: []string{"p99", "p90"},
 	}
-	role := map[string]string{"recorded": "as it was", "incumbent": "model of today", "rival": "another order",
-		"oracle": "nobody can know"}
-	for i := range o.Policies {
-		p := &o.Policies[i]
-		against, ci := "", ""
-		if p.Role == "rival" || p.Role == "oracle" {
-			against, ci = percentCell(p.Percent), betweenCell(p.CI)
+	for i := range all {
+		p := &all[i]
+		against, ci := percentCell(p.Percent), betweenCell(p.CI)
+		if p.Role == "recorded" || p.Role == "incumbent" {
+			against, ci = "", ""
 		}
-		t.Rows = append(t.Rows, []string{role[p.Role], p.Name, p.Knows, texttable.Time(p.Mean), texttable.Time(p.P90),
+		t.Rows = append(t.Rows, []string{roles[p.Role], p.Name, p.Knows, texttable.Time(p.Mean), texttable.Time(p.P90),
 			texttable.Time(p.Longest), against, ci, o.verdict(p)})
 	}
-	t.Below = "Intervals hold chance (whole blocks of time are drawn again) and the error of the model of today.\n"
+	return t
+}
+
+func (o *Assessment) learnedSheet() texttable.Sheet {
+	l := o.Learned
+	if l == nil {
+		return texttable.Sheet{}
+	}
+	t := o.policies(fmt.Sprintf("Learned from the first half of the record (%s), judged on the second (%s)",
+		plain.Count(l.Before, "job", "jobs"), plain.Count(l.After, "job", "jobs")), l.Policies)
+	t.Below = fmt.Sprintf("Nothing here has seen the second half but for the record and its model; it has %s of %s.",
+		plain.Count(l.Blocks, "block", "blocks"), texttable.Hours(l.Block))
+	if l.Fit != nil {
+		t.Below += fmt.Sprintf(" The weights were chosen among %d by the mean wait of the first half: %s as they come, %s "+
+			"fitted.", l.Fit.Plays, texttable.Hours(l.Fit.Start), texttable.Hours(l.Fit.Best))
+	}
+	t.Below += "\n"
 	return t
 }
 

@@ -25,6 +25,7 @@ type Assessment struct {
 	Best        string      `json:"best_policy"` // whose gain is certain; "" = none
 	Changes     *Changes    `json:"changes"`     // under the best of the policies, whether its gain is certain or not
 	WhatIfs     []WhatIf    `json:"what_ifs"`
+	Learned     *Learned    `json:"learned,omitempty"` // from the first half; nil = not asked for
 	LeftOut     LeftOut     `json:"left_out"`
 	Notes       []string    `json:"notes"`
 
@@ -123,7 +124,7 @@ type Calibration struct {
 // Policy is a policy on the counted jobs.
 type Policy struct {
 	Name  string `json:"name"`
-	Role  string `json:"role"` // recorded, incumbent, rival, oracle
+	Role  string `json:"role"` // recorded, incumbent, rival, oracle; in Learned also default, tuned, agent
 	Knows string `json:"knows"`
 	Effect
 	P90     float64           `json:"p90_s"`

@@ -69,6 +69,7 @@ func (a *assessor) words() {
 	if out.Best != "" {
 		say("%s", a.loser())
 	}
+	a.learnedWords(say)
 	out.Sure, out.Surer = a.sure(), a.surer()
 }
 

@@ -3,8 +3,10 @@ package steer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"clustergym/env"
 	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
@@ -167,9 +169,6 @@ func openCheckpoint(c *Choice, l mirror.Layout, w *historyWindows) (*Policy, err
 	if err != nil {
 		return nil, err
 	}
-	if why := differs(&trained, &l.Spec); why != "" {
-		return nil, fault.Mistakef("%s does not fit this cluster: it was trained on %s (%s)", c.Policy, cfg.Cluster, why)
-	}
 	if cfg, err = causal(opened.Cfg); err != nil {
 		return nil, err
 	}
@@ -180,10 +179,38 @@ func openCheckpoint(c *Choice, l mirror.Layout, w *historyWindows) (*Policy, err
 	if err != nil {
 		return nil, err
 	}
+	if why := differs(&trained, &l.Spec); why != "" && !anywhere(&cfg, &trained, spec) {
+		return nil, fault.Mistakef("%s does not fit this cluster: it was trained on %s (%s), and its observations have a "+
+			"place for every node. %s", c.Policy, cfg.Cluster, why, fitting(&cfg))
+	}
 	if why := otherShape(spec, e.Spec()); why != "" {
-		return nil, fault.Mistakef("%s does not fit this cluster: %s", c.Policy, why)
+		return nil, fault.Mistakef("%s does not fit this cluster: %s. %s", c.Policy, why, fitting(&cfg))
 	}
 	return (&Policy{Name: opened.Name, Env: e}).acting(&cfg, a)
+}
+
+// anywhere reports whether observations do not depend on the number of nodes: with one node more their shape is still
+// that of the training.
+func anywhere(cfg *config.Config, trained *cluster.Spec, spec env.Spec) bool {
+	more := *trained
+	if more.Pool > 0 {
+		more.Pool++
+	} else {
+		last := &trained.Racks[len(trained.Racks)-1]
+		node := last.Nodes[len(last.Nodes)-1]
+		node.Count, node.Names = 1, nil
+		more.Racks = append(slices.Clone(trained.Racks), cluster.RackSpec{Nodes: []cluster.NodeSpec{node}})
+	}
+	e, err := openEnv(cfg, mirror.Layout{Spec: more}, &historyWindows{})
+	return err == nil && otherShape(spec, e.Spec()) == ""
+}
+
+// fitting says which agents fit every cluster.
+func fitting(cfg *config.Config) string {
+	if jobselect.Is(cfg.Env.ID) {
+		return "Agents that are trained with env.images=false, as in the preset quickstart, fit every cluster"
+	}
+	return "Agents of the preset quickstart fit every cluster"
 }
 
 func openModel(c *Choice, l mirror.Layout, w *historyWindows) (*Policy, error) {

@@ -2,6 +2,7 @@ package operate
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
+	"clustergym/configs"
+	"clustergym/internal/plain"
 	"clustergym/lab/workload"
 	"clustergym/ops/assess"
 	"clustergym/traces"
@@ -20,6 +23,9 @@ type assessFlags struct {
 	opt     assess.Options
 	cluster string
 	html    string
+	tune    string // file of the fitted weights
+	agent   string // folder of the agent
+	set     []string
 }
 
 func assessVerb(a *cli.App) *cobra.Command {
@@ -38,15 +44,18 @@ Below the sentences are the figures (docs/guides/assess.md):
                by the error of the model of the own scheduler
   changes      who would gain and who would lose: by size, account and user
   what if      more GPUs, fewer GPUs, more exact time limits, other back-filling
+  learned      with --tune and --agent: weights of hold that were fitted to the first half of the record, and an agent that was
+               trained on it, judged on the second half
 
 A gain is offered only if it is certain after chance and that error. The file needs recorded starts (Start of sacct) and time
-limits; --limit stands for missing ones. Nothing is trained, and nothing is written into the cluster.
+limits; --limit stands for missing ones. Without --agent nothing is trained. Nothing is written into the cluster.
 
 gymctl trace get slurm writes such a file on a machine where sacct works. The examples make one up.`,
 		Example: `  gymctl trace synth --profile philly-users --jobs 2000 --set rate=0.3 --set work=0.6 --set max_gpus=4 -o jobs.csv
   gymctl trace account jobs.csv --cluster 4x8 -o slurm-jobs.txt
   gymctl assess slurm-jobs.txt --html assess.html
-  gymctl assess slurm-jobs.txt --cluster 4x8 --gpus 16 --json`,
+  gymctl assess slurm-jobs.txt --cluster 4x8 --gpus 16 --json
+  gymctl assess slurm-jobs.txt --cluster 4x8 --tune hold.yaml --agent runs/assessed`,
 		Args: cli.Args(1, 1, "one accounting file"),
 		RunE: func(c *cobra.Command, args []string) error { return runAssess(a, c, g, args[0]) },
 	}
@@ -57,8 +66,16 @@ gymctl trace get slurm writes such a file on a machine where sacct works. The ex
 	f.IntVar(&g.opt.GPUs, "gpus", 0, "ask what `N` more GPUs would change (default about a tenth of the cluster)")
 	f.BoolVar(&g.opt.LeftOut, "accept-left-out", false,
 		"go on although more than 5 % of the GPU time can never fit the cluster")
+	f.StringVar(&g.tune, "tune", "",
+		"fit the weights of hold to the first half of the record, judge them on the second, and write them to `FILE`")
+	f.StringVar(&g.agent, "agent", "",
+		"train an agent on the first half and judge it on the second: run folder `DIR`, where a training goes on")
+	f.StringArrayVar(&g.set, "set", nil, "change one key of that training: `KEY.PATH=VALUE` (repeatable)")
+	cli.Needs(c, []string{"agent"}, "set")
 	f.StringVar(&g.html, "html", "", "write a page for people to `FILE`, for any browser, for paper and without a network")
 	options.WorkersFlag(c, &g.opt.Workers)
+	cli.Filled(c, "tune", "agent")
+	cli.CompleteDir(c, "agent")
 	cli.Least(c, 0, "gpus")
 	cli.Least(c, time.Duration(0), "limit")
 	cli.JSONFlag(c)
@@ -90,9 +107,15 @@ func runAssess(a *cli.App, c *cobra.Command, g *assessFlags, file string) error 
 	if err := g.machines(jobs); err != nil {
 		return err
 	}
+	if g.opt.Tune = g.tune != ""; g.agent != "" {
+		g.opt.Agent = g.trainer(a)
+	}
 	out, err := assess.Assess(c.Context(), g.opt)
 	line.Clear()
 	if err != nil {
+		return err
+	}
+	if err := g.writeWeights(a, file, out); err != nil {
 		return err
 	}
 	if err := a.Show(c, out, out.Text); err != nil || g.html == "" {
@@ -138,4 +161,20 @@ func (g *assessFlags) machines(jobs []traces.Job) (err error) {
 		g.opt.Spec = workload.Divided(g.opt.Spec, parts, jobs)
 	}
 	return err
+}
+
+// writeWeights writes the fitted weights, if they were asked for.
+func (g *assessFlags) writeWeights(a *cli.App, file string, out *assess.Assessment) error {
+	if g.tune == "" {
+		return nil
+	}
+	text, err := configs.Encode(out.Learned.Hold)
+	if err != nil {
+		return err
+	}
+	return a.WriteFile(g.tune, []string{file, g.cluster}, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "# Weights of hold, fitted by gymctl assess to the first half of %s.\n%s",
+			plain.Clip(plain.Line(file), 200), text)
+		return err
+	})
 }

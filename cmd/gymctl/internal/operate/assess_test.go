@@ -93,3 +93,56 @@ func TestAssessRefuses(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// --tune writes weights that --hold reads, and --agent trains on the first half alone, once: the second time the agent is
+// only played, and for another file or with other settings its folder is refused.
+func TestAssessLearns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	clitest.Must(t, "trace", "synth", "--profile", "philly-users", "--jobs", "700", "--set", "rate=0.3", "--set", "work=0.6",
+		"--set", "max_gpus=4", "-o", "made.csv")
+	clitest.Must(t, "trace", "account", "made.csv", "--cluster", "4x8", "-o", "jobs.txt")
+	learn := []string{"assess", "jobs.txt", "--cluster", "4x8", "--agent", "run", "--json"}
+	short := []string{"--set", "train.imitate_steps=2048", "--set", "train.steps=2048", "--set", "train.envs=8",
+		"--set", "ppo.steps=32", "--set", "ppo.minibatches=4", "--set", "eval.validation=2"}
+	var first, second assess.Assessment
+	for i, a := range []*assess.Assessment{&first, &second} {
+		args := learn
+		if i == 0 {
+			args = append(append([]string{}, learn...), short...)
+		}
+		if err := json.Unmarshal([]byte(clitest.Must(t, args...)), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := first.Learned
+	if n := len(l.Policies); n != 5 || l.Policies[n-1].Role != "agent" || l.Policies[n-1].Never > 0 || l.Agent != "run" {
+		t.Errorf("%+v", l)
+	}
+	if x, y := &l.Policies[4], &second.Learned.Policies[4]; x.Mean != y.Mean || x.Name != y.Name {
+		t.Errorf("played again, %s waits %v s; it was %s with %v s", y.Name, y.Mean, x.Name, x.Mean)
+	}
+	config, err := os.ReadFile("run/config.yaml")
+	if err != nil || !strings.Contains(string(config), "file: jobs.txt") || !strings.Contains(string(config), "jobs: ") {
+		t.Errorf("%v: %s", err, config)
+	}
+	for _, x := range []struct {
+		want string
+		args []string
+	}{
+		{"its settings stay", append(append([]string{}, learn...), short...)},
+		{"has learned from jobs.txt and not from the first half of other.txt", []string{"assess", "other.txt", "--cluster",
+			"4x8", "--agent", "run"}},
+		{"--set goes with --agent", []string{"assess", "jobs.txt", "--cluster", "4x8", "--set", "train.steps=1"}},
+	} {
+		b, err := os.ReadFile("jobs.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile("other.txt", b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, said := clitest.Run(t, x.args...); code == 0 || !strings.Contains(said, x.want) {
+			t.Errorf("%v: code %d, said %q, want %q", x.args, code, said, x.want)
+		}
+	}
+}

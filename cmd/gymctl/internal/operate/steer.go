@@ -165,8 +165,8 @@ all jobs.`,
 const steerPolicies = `
 
 --policy is a run folder or checkpoint, a heuristic over the whole queue (sjf+skip), RULE@slots, or rollout:RULE.
---policy-onnx plays an ONNX model. A checkpoint must have been trained on a cluster with the same nodes. Policies that stop
-running jobs are refused.
+--policy-onnx plays an ONNX model. A checkpoint whose observations show single nodes must have been trained on a cluster with
+the same nodes. Policies that stop running jobs are refused.
 
 Run times are forecast by a predictor from --history, which gymctl trace get writes, and from what ends meanwhile. Jobs
 that ask for no time limit count as --limit.
