@@ -140,8 +140,8 @@ func misfit(cfg *config.Config, err error) string {
 	case net.Kind == model.KindAttention:
 		return ", whose fields have other columns than those of its training"
 	}
-	return ", where its network has weights of other shapes (those of kind attention fit every cluster and number of " +
-		"slots)"
+	return ", where its network has weights of other shapes (agents of the preset quickstart, with env.images=false, fit " +
+		"every cluster; networks of kind attention fit every number of slots, too)"
 }
 
 // JudgedSpec returns the specification of the environment in which the agent of a run is judged. It does not read the

@@ -121,6 +121,14 @@ func TestAssessLearns(t *testing.T) {
 	if x, y := &l.Policies[4], &second.Learned.Policies[4]; x.Mean != y.Mean || x.Name != y.Name {
 		t.Errorf("played again, %s waits %v s; it was %s with %v s", y.Name, y.Mean, x.Name, x.Mean)
 	}
+	// The cluster grows: the agent still fits, but for one that sees single nodes.
+	clitest.Must(t, "assess", "jobs.txt", "--cluster", "6x8", "--agent", "run")
+	sees := append([]string{"assess", "jobs.txt", "--cluster", "4x8", "--agent", "sees", "--set", "env.images=true"}, short...)
+	clitest.Must(t, sees...)
+	if code, _, said := clitest.Run(t, "assess", "jobs.txt", "--cluster", "6x8", "--agent", "sees"); code == 0 ||
+		!strings.Contains(said, "4 nodes of 8 GPUs there, 6 here") || !strings.Contains(said, "as in the preset quickstart") {
+		t.Errorf("code %d, said %q", code, said)
+	}
 	config, err := os.ReadFile("run/config.yaml")
 	if err != nil || !strings.Contains(string(config), "file: jobs.txt") || !strings.Contains(string(config), "jobs: ") {
 		t.Errorf("%v: %s", err, config)

@@ -30,7 +30,7 @@ func TestEvalRefusesBadInputInOneSentence(t *testing.T) {
 		{"--checkpoint run --checkpoint run", "named twice"},
 		{"--checkpoint run --set env.visible=8", "does not fit this environment"},
 		{"--checkpoint run --cluster 2x8",
-			"does not fit this environment, where its network has weights of other shapes (those of kind attention fit"},
+			"does not fit this environment, where its network has weights of other shapes (agents of the preset quickstart"},
 		{"--checkpoint run --trace nowhere.csv", "nowhere.csv"},
 		{"--checkpoint run --trace few.csv", "few.csv|too few jobs"},
 		{"--checkpoint run --format csv", "--format goes with --trace"},
