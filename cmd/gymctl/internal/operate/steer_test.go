@@ -42,7 +42,7 @@ func TestSteer(t *testing.T) {
 	clitest.OneGoroutine(t)
 	clitest.InYard(t)
 	clitest.Must(t,
-		append(strings.Fields("train --trace jobs.csv --cluster 2x8 --set env.window=16 --set env.warm=4 --set train.group=2 --set eval.windows=2 --run-dir run"), clitest.Brief...)...)
+		append(strings.Fields("train --trace jobs.csv --cluster 2x8 --set env.window=16 --set env.warm=4 --set env.images=true --set train.group=2 --set train.imitate_steps=600 --set eval.windows=2 --run-dir run"), clitest.Brief...)...)
 	c := inMemory(t, 2)
 	for _, policy := range []string{"sjf+skip", "fifo@slots", "rollout:sjf+skip", "run"} {
 		clitest.Must(t, strings.Fields("steer --cluster slurm --cycles 1 --log log --policy "+policy)...)
