@@ -205,17 +205,20 @@ func (s *step) do(dir string) error {
 	return nil
 }
 
-// TestRecipesWork follows every recipe of docs/guides/extend in a copy of the module and runs the tests that it names.
-// It is a copy, not an overlay of the build, because some of these tests read files: pages, and the tables of archtest.
+// TestRecipesWork follows the recipes of docs/guides/extend, and runs the commands that they name. Each is followed in a
+// copy of the module as it is, for a reader follows one of them. What they make is built and tested in one copy that has
+// followed all of them: almost every package is built anew for each copy. It is a copy, not an overlay of the build,
+// because some of the tests read files: pages, and the tables of archtest.
 func TestRecipesWork(t *testing.T) {
 	if testing.Short() || raced.On {
-		t.Skip("builds parts of the module for each recipe")
+		t.Skip("builds the module with the recipes in it")
 	}
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "guides", "extend", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tested := 0
+	together := copied(t)
+	commands, tested := []step(nil), 0
 	for _, name := range pages {
 		page, err := os.ReadFile(name)
 		if err != nil {
@@ -229,24 +232,46 @@ func TestRecipesWork(t *testing.T) {
 			if len(r.steps) == 0 {
 				continue
 			}
+			if last := r.steps[len(r.steps)-1]; last.kind != "test" || len(r.steps) < 2 {
+				t.Fatalf("%s: a recipe changes files and ends with a test, %q has %d steps and ends with %q", name, r.title,
+					len(r.steps), last.kind)
+			}
 			tested++
-			t.Run(r.title, func(t *testing.T) {
-				if last := r.steps[len(r.steps)-1]; last.kind != "test" || len(r.steps) < 2 {
-					t.Fatalf("a recipe changes files and ends with a test, this one has %d steps and ends with %q", len(r.steps),
-						last.kind)
+			alone := copied(t)
+			for _, s := range r.steps {
+				if s.kind == "test" {
+					commands = append(commands, s.lines(name)...)
+					continue
 				}
-				dir := copied(t)
-				for _, s := range r.steps {
+				for _, dir := range []string{alone, together} {
 					if err := s.do(dir); err != nil {
 						t.Fatalf("%s:%d: %v", name, s.line, err)
 					}
 				}
-			})
+			}
 		}
 	}
 	if tested != 6 {
 		t.Errorf("docs/guides/extend has %d recipes with steps, expected 6", tested)
 	}
+	done := map[string]bool{}
+	for _, c := range commands {
+		if done[c.text] {
+			continue
+		}
+		done[c.text] = true
+		if err := c.do(together); err != nil {
+			t.Errorf("%s:%d: %v", c.path, c.line, err)
+		}
+	}
+}
+
+// lines returns the commands of a test, a step each, with the page on which they stand.
+func (s *step) lines(page string) (all []step) {
+	for i, line := range strings.Split(strings.TrimSpace(s.text), "\n") {
+		all = append(all, step{kind: "test", path: page, text: line, line: s.line + 1 + i})
+	}
+	return all
 }
 
 func TestApplyWantsEveryHunkExactlyOnce(t *testing.T) {
