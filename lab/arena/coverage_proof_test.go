@@ -68,7 +68,7 @@ func (c *coverage) String() string {
 func TestIntervalsHoldTheLongRun(t *testing.T) {
 	unraced(t)
 	const seed = 1
-	times, long := either(60, 200), either(20, 100)
+	times, long := either(30, 200), either(20, 100)
 	t.Logf("seed %d, %d evaluations, a run of %d jobs", seed, times, long*20_000)
 	of := []sampled{{"poisson-hyper", .7, 500, "exact"}}
 	if full() {

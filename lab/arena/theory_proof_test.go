@@ -224,7 +224,7 @@ func ownLoad(t *testing.T, cfg *config.Config) float64 {
 func TestWaitsAreThoseOfQueueingTheory(t *testing.T) {
 	unraced(t)
 	const seed = 1
-	draws, jobs, warm := either(24, 400), either(5000, 20_000), either(3000, 10_000)
+	draws, jobs, warm := either(16, 400), either(2500, 20_000), either(3000, 10_000)
 	t.Logf("seed %d, %d draws of %d counted jobs", seed, draws, jobs)
 	for _, c := range []struct {
 		profile string

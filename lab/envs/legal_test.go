@@ -527,7 +527,7 @@ func TestLegalArgumentsNeverFail(t *testing.T) {
 			opened, refused, begun := 0, map[string]int{}, 0
 			resets := resets
 			if d, err := Lookup(id); err == nil && d.Ongoing { // whose load each new generator has measured first
-				resets /= 5
+				resets /= 10
 			}
 			try := func(mode string, kwargs wire.Map, least int) {
 				t.Helper()
