@@ -90,6 +90,10 @@ func TestExamplesWorkAsPrinted(t *testing.T) {
 				if len(words) < 2 || words[0] != "gymctl" {
 					t.Fatalf("%q is no example", line)
 				}
+				if strings.Contains(line, " --agent ") { // it trains for minutes
+					words = append(words, "--set", "train.imitate_steps=2048", "--set", "train.steps=4096", "--set",
+						"ppo.minibatches=16", "--set", "train.envs=16", "--set", "eval.validation=2")
+				}
 				code, out, err := clitest.Run(t, words[1:]...)
 				if code != cli.ExitDone || out == "" && !strings.Contains(line, " -o ") {
 					t.Errorf("%s: exit code %d, printed %q and %q", line, code, out, err)
