@@ -47,6 +47,36 @@ type Budgeted interface {
 	UseBudget(b *budget.Budget)
 }
 
+// Simulations is a Factory that also plays simulations whose scheduler is the client (`simulate`, `decide`). It is an
+// optional ability, looked for at every hello.
+type Simulations interface {
+	// Simulate makes the simulations that o asks for and writes the whole reply to w, as Open does for environments. It
+	// returns nil with every error; errors are those of Make.
+	Simulate(ctx context.Context, lim Limits, o *Opening, w *wire.Writer) (Served, error)
+}
+
+// Served is what a session has open under a number: a Handle with environments, or simulations. One goroutine at a time
+// calls its methods, in the order of the requests.
+type Served interface {
+	// Do answers request re, as Handle.Do describes.
+	Do(ctx context.Context, op string, re uint32, req wire.Map, w *wire.Writer) error
+	// Poison is called when a request was abandoned, so that the state is unknown.
+	Poison()
+	// Close releases everything, memory of the budget included.
+	Close() error
+	// Envs returns the number of environments, 0 for simulations.
+	Envs() int
+	// Stats returns the counts since the last call.
+	Stats() Stats
+	// ReplyBytes and RequestBytes return the bytes of the buffers that are reserved for a reply and for a request.
+	ReplyBytes() int
+	RequestBytes() int
+	// Refuse returns the error of an opening for which need more bytes could not be reserved.
+	Refuse(need int64) *wire.Error
+}
+
+var _ Served = (*Handle)(nil)
+
 // Caller is an environment that answers more methods of `call` than those about tasks. It is an optional ability,
 // looked for once, at open. Call must not keep args; its result must be a value that wire.Writer.Value can write.
 type Caller interface {

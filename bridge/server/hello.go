@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"clustergym/bridge/handle"
 	"clustergym/bridge/wire"
 	"clustergym/internal/plain"
 )
@@ -143,6 +144,9 @@ func (c *conn) greet(m wire.Map) (*greeting, error) {
 	}
 	if c.srv.cfg.ResumeWindow == 0 {
 		g.feat &^= featResume
+	}
+	if _, ok := c.srv.factory.(handle.Simulations); !ok {
+		g.feat &^= featSchedule
 	}
 	if g.feat&featShm != 0 && (c.enc == wire.JSON || !c.srv.mayShare(c.ws.RemoteAddr())) {
 		g.feat &^= featShm

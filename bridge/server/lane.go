@@ -48,9 +48,9 @@ type lane struct {
 	// turn is held from before a request is executed until its reply is written, and guards the fields below. It must
 	// not be waited for while holding the session's lock.
 	turn   sync.Mutex
-	hd     *handle.Handle // nil while an abandoned call has it
-	closed bool           // the handle was not opened, or is closed
-	frames int64          // bytes that are reserved for the handle's requests
+	hd     handle.Served // nil while an abandoned call has it
+	closed bool          // the handle was not opened, or is closed
+	frames int64         // bytes that are reserved for the handle's requests
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -181,7 +181,7 @@ func (l *lane) refuse(r *request) *wire.Error {
 	}
 	back := l.reclaim(false)
 	switch {
-	case r.op == wire.OpOpen || r.op == wire.OpClose:
+	case opens(r.op) || r.op == wire.OpClose:
 		return nil
 	case l.closed:
 		return wire.Errorf(wire.BadHandle, "handle %d is not open", l.h)
@@ -227,10 +227,10 @@ func (l *lane) perform(r request, inline bool, w *wire.Writer) bool {
 	if hd != nil {
 		s.srv.met.count(hd.Stats(), r.op, took)
 	}
-	if err == nil && r.op == wire.OpOpen {
+	if err == nil && opens(r.op) {
 		err = l.reserve(hd)
 	}
-	if !l.settle(&r, w, err) && r.op == wire.OpOpen {
+	if !l.settle(&r, w, err) && opens(r.op) {
 		l.closeHandle(hd) // the client got an error, and does not know the handle
 		l.unreserve()
 		hd = nil
@@ -240,7 +240,7 @@ func (l *lane) perform(r request, inline bool, w *wire.Writer) bool {
 }
 
 // do calls the handle. A panic becomes an error and poisons the handle.
-func (l *lane) do(ctx context.Context, old *handle.Handle, r *request, w *wire.Writer) (hd *handle.Handle, err error) {
+func (l *lane) do(ctx context.Context, old handle.Served, r *request, w *wire.Writer) (hd handle.Served, err error) {
 	s := l.s
 	hd = old
 	defer func() {
@@ -252,8 +252,8 @@ func (l *lane) do(ctx context.Context, old *handle.Handle, r *request, w *wire.W
 		}
 	}()
 	switch r.op {
-	case wire.OpOpen:
-		opened, err := l.open(ctx, &handle.Opening{
+	case wire.OpOpen, wire.OpSimulate:
+		opened, err := l.open(ctx, r.op, &handle.Opening{
 			Req: r.m, Re: r.id, H: l.h, Async: s.feat&featAsync != 0, Share: s.feat&featShm != 0, Foreign: s.role&RoleAdmin != 0,
 			Key: s.srv.key, Log: s.log.With("handle", l.h), Budget: s.srv.budget, Replies: l.replies(), Requests: l.requests(),
 			Steppers: &s.srv.steppers,
@@ -272,7 +272,7 @@ func (l *lane) do(ctx context.Context, old *handle.Handle, r *request, w *wire.W
 }
 
 // closeHandle closes a handle, which may be nil.
-func (l *lane) closeHandle(hd *handle.Handle) {
+func (l *lane) closeHandle(hd handle.Served) {
 	if hd == nil {
 		return
 	}
@@ -343,11 +343,11 @@ func (l *lane) book(id uint32, op string) (c *conn, part bool) {
 	l.waiting = append(l.waiting[:0], l.waiting[1:]...)
 	s.pending--
 	s.srv.met.inflight.Add(-1)
-	if op == wire.OpOpen {
+	if opens(op) {
 		s.opening--
 	}
 	if len(l.kept.slots) > 1 {
-		l.kept.keep(id, op == wire.OpOpen)
+		l.kept.keep(id, opens(op))
 	}
 	if s.ended {
 		return nil, false

@@ -16,6 +16,8 @@ func needs(op string) features {
 		return featSnapshot
 	case wire.OpRender:
 		return featRender
+	case wire.OpSimulate, wire.OpDecide:
+		return featSchedule
 	}
 	return 0
 }
@@ -23,7 +25,19 @@ func needs(op string) features {
 // ofHandle lists the operations that name a handle.
 var ofHandle = []string{
 	wire.OpStep, wire.OpReset, wire.OpSend, wire.OpRecv, wire.OpMasks, wire.OpCall, wire.OpRender, wire.OpSnapshot,
-	wire.OpRestore, wire.OpClose,
+	wire.OpRestore, wire.OpDecide, wire.OpClose,
+}
+
+// opens reports whether an operation gives what it makes a number of its own, by which later requests call it.
+func opens(op string) bool { return op == wire.OpOpen || op == wire.OpSimulate }
+
+// lacks returns the error of an operation whose feature was not granted, nil if it was.
+func (s *session) lacks(op string) *wire.Error {
+	missing := needs(op) &^ s.feat
+	if missing == 0 {
+		return nil
+	}
+	return wire.Errorf(wire.Unsupported, "%s needs feature %q, which was not agreed on in hello", op, missing.names()[0])
 }
 
 // take decodes a message of connection c, and queues it for its lane or answers it. It owns f from then on. If it
@@ -96,8 +110,10 @@ func (s *session) request(c *conn, r *request) (*lane, error) {
 		}
 	}
 	var l *lane
-	if e == nil && r.op == wire.OpOpen {
-		l, e = s.newLane()
+	if e == nil && opens(r.op) {
+		if e = s.lacks(r.op); e == nil {
+			l, e = s.newLane()
+		}
 	} else {
 		l, e = s.lane(r, e)
 	}
@@ -149,9 +165,8 @@ func (s *session) lane(r *request, e *wire.Error) (*lane, *wire.Error) {
 		return nil, nil
 	case l == nil:
 		e = wire.Errorf(wire.BadHandle, "handle %d is not open", h)
-	case needs(r.op)&^s.feat != 0:
-		e = wire.Errorf(wire.Unsupported, "%s needs feature %q, which was not agreed on in hello", r.op,
-			needs(r.op).names()[0])
+	default:
+		e = s.lacks(r.op)
 	}
 	r.refused = e
 	return l, e

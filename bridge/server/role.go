@@ -62,7 +62,8 @@ const (
 	featResume
 	featSnapshot // snapshot, restore
 	featRender
-	featShm // observations in shared memory
+	featShm      // observations in shared memory
+	featSchedule // simulate, decide
 )
 
-var featureNames = [...]string{"async", "resume", "snapshot", "render", "shm"}
+var featureNames = [...]string{"async", "resume", "snapshot", "render", "shm", "schedule"}

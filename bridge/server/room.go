@@ -216,7 +216,7 @@ func (l *lane) replies() int { return len(l.kept.slots) + 1 }
 func (l *lane) requests() int { return l.s.srv.cfg.MaxInflight + 1 }
 
 // reserve reserves the memory of replies and requests of a handle that has just been opened. w has the reply to open.
-func (l *lane) reserve(hd *handle.Handle) error {
+func (l *lane) reserve(hd handle.Served) error {
 	s := l.s
 	each := hd.ReplyBytes()
 	replies, frames := int64(each)*int64(l.replies()), int64(hd.RequestBytes())*int64(l.requests())
@@ -258,16 +258,29 @@ func (l *lane) fits(w *wire.Writer) error {
 	return nil
 }
 
-// open opens a handle. If there is no memory for it, the replies of closed handles make room.
-func (l *lane) open(ctx context.Context, o *handle.Opening, w *wire.Writer) (*handle.Handle, error) {
+// open opens what op asks for. If there is no memory for it, the replies of closed handles make room.
+func (l *lane) open(ctx context.Context, op string, o *handle.Opening, w *wire.Writer) (handle.Served, error) {
 	s := l.s
-	hd, err := handle.Open(ctx, s.srv.factory, s.srv.cfg.handleLimits(), o, w)
+	hd, err := s.srv.make(ctx, op, o, w)
 	var e *wire.Error
 	if errors.As(err, &e) && e.Code == wire.Capacity && e.Retry && s.forget() {
 		w.Reset()
-		return handle.Open(ctx, s.srv.factory, s.srv.cfg.handleLimits(), o, w)
+		return s.srv.make(ctx, op, o, w)
 	}
 	return hd, err
+}
+
+// make opens environments, or simulations of a factory that has the ability (the feature says so).
+func (s *Server) make(ctx context.Context, op string, o *handle.Opening, w *wire.Writer) (handle.Served, error) {
+	limits := s.cfg.handleLimits()
+	if op == wire.OpSimulate {
+		return s.factory.(handle.Simulations).Simulate(ctx, limits, o, w)
+	}
+	hd, err := handle.Open(ctx, s.factory, limits, o, w)
+	if err != nil {
+		return nil, err
+	}
+	return hd, nil
 }
 
 // writer returns the empty buffer of the next reply. The caller holds the turn.

@@ -18,7 +18,7 @@ import (
 type stuck struct {
 	what string // for people
 	// Guarded by the session's lock.
-	hd       *handle.Handle // the call's handle, once the call has returned, if it has one
+	hd       handle.Served // the call's handle, once the call has returned, if it has one
 	returned bool
 	orphan   bool // the lane has ended, so the call must close hd when it returns
 }
@@ -51,12 +51,15 @@ func (l *lane) expire() {
 	w := l.writer()
 	e := wire.Errorf(wire.Timeout, "%s took longer than %v", late.op, limit)
 	switch late.op {
-	case wire.OpOpen:
+	case wire.OpOpen, wire.OpSimulate:
 		l.closed = true
 		e.Reply(w, late.id)
 	case wire.OpClose: // for the client the handle is closed
 		l.closed = true
 		w.Reply(late.id, wire.OpClose, 0)
+	case wire.OpDecide:
+		e.Msg += ": the simulations are lost"
+		e.Reply(w, late.id)
 	default:
 		e.Msg += ": what it did is lost, reset before going on"
 		e.Reply(w, late.id)
@@ -84,7 +87,7 @@ func (l *lane) expire() {
 
 // comeBack is called when an abandoned call has returned, and gives its handle back. The caller holds the session's
 // lock, which comeBack unlocks.
-func (l *lane) comeBack(hd *handle.Handle) {
+func (l *lane) comeBack(hd handle.Served) {
 	st := l.stuck
 	st.hd, st.returned = hd, true
 	orphan := st.orphan

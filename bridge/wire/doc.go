@@ -31,6 +31,8 @@ const (
 	OpRender   = "render"
 	OpSnapshot = "snapshot"
 	OpRestore  = "restore"
+	OpSimulate = "simulate"
+	OpDecide   = "decide"
 	OpClose    = "close"
 	OpPing     = "ping"
 	OpBye      = "bye"

@@ -168,6 +168,7 @@ var arrows = map[string][]string{
 	"lab/brought":     {lower, "lab/config", "lab/workload"},
 	"lab/simulate": {lower, "lab/config", "lab/envs", "lab/htmlpage", "lab/report", "lab/predictors",
 		"lab/workload"},
+	"lab/external": {lower, "lab/envs", "lab/simulate", "lab/workload"},
 	"lab/arena": {lower, "lab/brought", "lab/config", "lab/envs", "lab/predictors", "lab/report", "lab/rundir",
 		"lab/stream", "lab/workload"},
 	"lab/actor":              {lower, "lab/arena"},

@@ -25,17 +25,17 @@ import (
 // OwnMaxJobs is MaxJobs for a registry with OwnFiles: its owner may load what the memory takes.
 const OwnMaxJobs = 1 << 30
 
-// cluster returns the cluster of args: the one that the client described, or the one that it named.
-func (r *Registry) cluster(args *Args) (spec cluster.Spec, err error) {
+// Cluster returns the cluster that a client described, or if that is nil, the one called name.
+func (r *Registry) Cluster(name string, given *cluster.Spec) (spec cluster.Spec, err error) {
 	switch {
-	case args.given != nil:
-		spec = *args.given
-	case r.cfg.OwnFiles && (filepath.IsAbs(args.Cluster) || strings.HasPrefix(args.Cluster, catalog.Prefix)):
-		if spec, err = ownCluster(args.Cluster); err != nil {
+	case given != nil:
+		spec = *given
+	case r.cfg.OwnFiles && (filepath.IsAbs(name) || strings.HasPrefix(name, catalog.Prefix)):
+		if spec, err = ownCluster(name); err != nil {
 			return spec, ownMistake(err)
 		}
 	default:
-		if spec, err = strangersCluster(args.Cluster); err != nil {
+		if spec, err = strangersCluster(name); err != nil {
 			if f := fault.All(err); len(f) == 1 && r.cfg.OwnFiles {
 				err = &fault.Fault{Key: f[0].Key, Value: f[0].Value, Want: f[0].Want + "; the path of a file has a / or an ending"}
 			}
@@ -43,7 +43,7 @@ func (r *Registry) cluster(args *Args) (spec cluster.Spec, err error) {
 		}
 	}
 	if gpus, nodes := sizeOf(&spec); max(gpus, nodes) > r.cfg.MaxGPUs {
-		return spec, badKwargs(fault.New("cluster", args.Cluster,
+		return spec, badKwargs(fault.New("cluster", name,
 			fmt.Sprintf("at most %d GPUs or nodes on this server", r.cfg.MaxGPUs)))
 	}
 	return spec, nil
@@ -80,22 +80,31 @@ func (a *Args) describeCluster(m wire.Map) error {
 		})
 		return found
 	}
-	tree, err := plainTree("cluster", m, 0)
+	spec, err := describedCluster(m)
 	if err != nil {
 		return err
 	}
-	text, err := configs.Encode(tree)
-	if err != nil {
-		return err
-	}
-	var spec cluster.Spec
-	if err := configs.DecodeBytes("", text, &spec); err != nil {
-		return errors.New("cluster: " + strings.ReplaceAll(err.Error(), "\n", "; "))
-	}
-	if a.given, a.Cluster = &spec, spec.Name; spec.Name == "" {
+	if a.given, a.Cluster = spec, spec.Name; spec.Name == "" {
 		a.Cluster = "described"
 	}
 	return nil
+}
+
+// describedCluster returns the cluster that a client describes with the keys of a cluster file.
+func describedCluster(m wire.Map) (*cluster.Spec, error) {
+	tree, err := plainTree("cluster", m, 0)
+	if err != nil {
+		return nil, err
+	}
+	text, err := configs.Encode(tree)
+	if err != nil {
+		return nil, err
+	}
+	var spec cluster.Spec
+	if err := configs.DecodeBytes("", text, &spec); err != nil {
+		return nil, errors.New("cluster: " + strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return &spec, nil
 }
 
 // plainTree returns a message's maps and lists as a configuration has them. path names v in errors.

@@ -133,7 +133,7 @@ func (s *ServedEnv) Call(method string, args wire.Map) (any, error) {
 		if !s.begun {
 			return nil, wire.Errorf(wire.NeedsReset, "there are no metrics before the first reset")
 		}
-		return plainSummary(s.metrics.Summary(0, 0)), nil
+		return PlainSummary(s.metrics.Summary(0, 0)), nil
 	case "heuristic":
 		return s.Heuristic(args)
 	}
@@ -188,15 +188,15 @@ func (s *ServedEnv) Heuristic(args wire.Map) (any, error) {
 	return int64(s.action.Disc[0]), nil
 }
 
-// plainSummary returns a struct of numbers as a message, with its JSON names.
-func plainSummary(v any) map[string]any {
+// PlainSummary returns a struct of numbers as a message, with its JSON names.
+func PlainSummary(v any) map[string]any {
 	out := map[string]any{}
 	r := reflect.ValueOf(v)
 	for i := range r.NumField() {
 		name := r.Type().Field(i).Tag.Get("json")
 		switch f := r.Field(i); f.Kind() {
 		case reflect.Struct:
-			out[name] = plainSummary(f.Interface())
+			out[name] = PlainSummary(f.Interface())
 		case reflect.Int:
 			out[name] = f.Int()
 		case reflect.Float64:

@@ -1,6 +1,7 @@
 package envs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -306,7 +307,7 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *Workload, leave f
 	d := args.d
 	var spec cluster.Spec
 	if d.Takes.Cluster {
-		if spec, err = r.cluster(args); err != nil {
+		if spec, err = r.Cluster(args.Cluster, args.given); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -353,18 +354,19 @@ func (r *Registry) borrow(ctx context.Context, args *Args) (w *Workload, leave f
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil, nil, err // nothing is wrong with the arguments
 	}
-	var input *fault.Mistake
-	if errors.As(err, &input) && r.cfg.OwnFiles {
-		return nil, nil, ownMistake(err)
-	}
-	if errors.As(err, &input) {
-		name := args.Trace.File
-		if name == "" {
-			name = args.Trace.Profiles
-		}
-		return nil, nil, badKwargs(shown(workload.Unquoted(err, name), &t, &args.Trace))
+	if _, input := errors.AsType[*fault.Mistake](err); input {
+		return nil, nil, r.mistake(err, &t, &args.Trace)
 	}
 	return w, leave, err
+}
+
+// mistake returns a client's mistake about a workload in words that the client may read. here has the paths of files,
+// named the client's names.
+func (r *Registry) mistake(err error, here, named *workload.TraceConfig) error {
+	if r.cfg.OwnFiles {
+		return ownMistake(err)
+	}
+	return badKwargs(shown(workload.Unquoted(err, cmp.Or(named.File, named.Profiles)), here, named))
 }
 
 // workloadKey returns a text of everything that the workload of a depends on, including the modification times of

@@ -29,7 +29,7 @@ func (r *simulation) choose(ctx context.Context, all []traces.Job) error {
 		return nil
 	}
 	cfg.Policy.Estimates = sim.Estimates{Mode: sim.EstimateHistory}
-	if !cfg.asks() && len(r.hooks.Models) == 0 {
+	if !cfg.asks() && len(r.hooks.Models) == 0 && !r.outside {
 		return nil // a streamed file is not read for nothing
 	}
 	requested := len(all) > 0 && !slices.ContainsFunc(all, func(j traces.Job) bool { return !cfg.asked(&j) })

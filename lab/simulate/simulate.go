@@ -118,6 +118,7 @@ type simulation struct {
 	never   Refusal
 	table   *jobTable         // nil = none
 	model   *predictors.Model // of estimates gbdt:FILE; nil = none
+	outside bool              // the caller decides, and may look at run times
 }
 
 // load reads the workload into memory, unless it is streamed.

@@ -41,6 +41,7 @@ from .errors import (
     ProtoMismatch,
     RemoteError,
     ReplyTimeout,
+    SchedulerError,
     ServerDied,
     ServerNotFound,
     ServerStartError,
@@ -57,7 +58,10 @@ from .errors import (
     Unsupported,
 )
 from .handle import Handle
+from .scheduler import Scheduler, move, resize, start, stop, try_start, wait
 from .server import LocalServer, find_gymctl
+from .simulation import Run, Simulation, simulate
+from .table import Table
 
 if TYPE_CHECKING:
     from .comparison import compare
@@ -96,13 +100,18 @@ __all__ = [
     "RemoteError",
     "RemoteVectorEnv",
     "ReplyTimeout",
+    "Run",
+    "Scheduler",
+    "SchedulerError",
     "ServerDied",
     "ServerNotFound",
     "ServerStartError",
     "SessionExpired",
+    "Simulation",
     "SnapshotMismatch",
     "Stats",
     "StepTimeout",
+    "Table",
     "TakenOver",
     "TooLarge",
     "Unauthorized",
@@ -117,8 +126,15 @@ __all__ = [
     "evaluate",
     "find_gymctl",
     "load",
+    "move",
     "register",
+    "resize",
     "secret",
+    "simulate",
+    "start",
+    "stop",
+    "try_start",
+    "wait",
 ]
 
 # Names that need Gymnasium, looked up when first used.

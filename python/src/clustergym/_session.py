@@ -44,7 +44,8 @@ from .transport import Closed, Connection, Late, Lost, Silent, Turn, as_error, d
 __all__ = ["Call", "Opened", "Session", "Stats", "fields_of", "request_head"]
 
 PROTOCOL = (1, 1)
-_FEATURES = ("async", "resume", "snapshot", "render", "shm")
+_FEATURES = ("async", "resume", "snapshot", "render", "shm", "schedule")
+_OPENINGS = ("open", "simulate")  # operations that give what they make a number
 _MAX_ID = (1 << 32) - 1
 DEFAULT_MAX_FRAME = 64 << 20
 # Codes of a close frame after which the server may still keep the session.
@@ -452,7 +453,7 @@ class Session:
         """Drops the reply of a posted request, now or when it comes."""
         call.abandoned = True
         self._replies.pop(call.rid, None)
-        if call.op == "open" and call.reply is not None:
+        if call.op in _OPENINGS and call.reply is not None:
             self._orphan(call.reply)
 
     def result(self, call: Call, seconds: float) -> dict[str, Any]:
@@ -572,7 +573,7 @@ class Session:
         if call is None:
             return  # the second copy of a reply, after a resume
         if call.abandoned:
-            if call.op == "open":
+            if call.op in _OPENINGS:
                 self._orphan(reply)
         else:
             call.reply = reply

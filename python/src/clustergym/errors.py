@@ -32,6 +32,7 @@ __all__ = [
     "ProtoMismatch",
     "RemoteError",
     "ReplyTimeout",
+    "SchedulerError",
     "ServerDied",
     "ServerNotFound",
     "ServerStartError",
@@ -117,6 +118,23 @@ class ServerStartError(ClusterGymError):
 
 class GymctlError(ClusterGymError):
     """``gymctl`` refused what it was asked for, or failed. The message is its own."""
+
+
+class SchedulerError(ClusterGymError):
+    """A scheduler has raised, taken too long, or decided what is impossible. The message says when.
+
+    Attributes:
+        policy: its name.
+        now_s: the simulated time of the decision, in seconds.
+    """
+
+    def __init__(self, message: str, policy: str = "", now_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.policy = policy
+        self.now_s = now_s
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.policy, self.now_s)
 
 
 class DrainWarning(UserWarning):

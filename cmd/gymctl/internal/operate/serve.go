@@ -3,6 +3,7 @@ package operate
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +11,7 @@ import (
 	"clustergym/cmd/gymctl/internal/cli"
 	"clustergym/cmd/gymctl/internal/options"
 	"clustergym/lab/envs"
+	"clustergym/lab/external"
 )
 
 // serveOptions are the flags of serve.
@@ -137,7 +139,8 @@ func (o *serveOptions) run(a *cli.App, c *cobra.Command) (err error) {
 		return cli.FlagFaults(c, err, nil)
 	}
 	a.Unblock()
-	s, l, err := o.door.Open(a, c, envs.NewFactory(r))
+	begun := a.Now()
+	s, l, err := o.door.Open(a, c, external.NewFactory(r, func() time.Duration { return a.Now().Sub(begun) }))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,148 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"clustergym/internal/plain"
+	"clustergym/lab/simulate"
+	"clustergym/simulator/cluster"
+	"clustergym/simulator/sim"
+)
+
+// play is one run of the workload. It is the sim.Scheduler of its simulator: what it decides, the client has sent.
+type play struct {
+	*simulate.Play
+	v      *sim.View
+	always bool
+	begun  bool
+	point  *sim.Point
+	asks   bool   // the client is to decide at point
+	over   bool   // it has ended, in one way or the other
+	told   bool   // that it has ended
+	failed string // why it has ended before its time, "" = it has not
+
+	sent  decisions
+	next  int       // of sent, to be decided
+	numbs []sim.Job // by position: the job's number, -1 = it has left
+	ends  []int64   // by position: when the running job is expected to end, ns
+	queue []int32   // positions of the waiting jobs, ascending
+	d     sim.Decision
+	more  []cluster.GPU // scratch: GPUs that a gang gets besides its own
+
+	news news
+}
+
+var _ sim.Scheduler = (*play)(nil)
+
+func newPlay(p *simulate.Play, always bool) *play {
+	x := &play{Play: p, v: p.Sim.View(), always: always}
+	if p.Policy != nil {
+		p.Policy.Reset(x.v)
+	}
+	return x
+}
+
+// slice is for how long a request advances a play that asks nothing before it answers, so that no request takes too
+// long.
+const slice = 250 * time.Millisecond
+
+// advance decides what the client has sent, and goes on to the next point at which it is asked, to the end, or until
+// the time is over. Errors are the server's; what the client or the policy has done wrong ends the play.
+func (p *play) advance(ctx context.Context, clock func() time.Duration) error {
+	p.news.clear()
+	if p.over {
+		return nil
+	}
+	var began time.Duration
+	for points := 1; ; points++ {
+		switch {
+		case p.news.large():
+			return nil // the next request goes on
+		case points == 2:
+			began = clock()
+		case points%16 == 0 && clock()-began > slice:
+			return nil
+		}
+		if p.begun {
+			if err := p.decide(); err != nil {
+				p.fail(err)
+				return nil
+			}
+		}
+		point, err := p.Sim.Advance(ctx)
+		switch {
+		case errors.Is(err, sim.ErrDone):
+			p.over = true
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			p.fail(err)
+			return nil
+		}
+		p.begun, p.point = true, point
+		if err := p.Counted.Observe(p.v, point); err != nil {
+			return err
+		}
+		p.observe(point)
+		if p.v.Over() {
+			p.over = true
+			return nil
+		}
+		if p.asks = p.Policy == nil && (p.always || len(p.v.Waiting()) > 0); p.asks {
+			return nil
+		}
+	}
+}
+
+// decide makes the decisions at the current point: the policy's, those that the client has sent, or none.
+func (p *play) decide() error {
+	if p.v.Over() {
+		return nil
+	}
+	if p.Policy != nil {
+		return sim.Decide(p.Sim, p.Policy, p.point, &p.d, nil)
+	}
+	if !p.asks {
+		p.sent.reset()
+	}
+	p.asks, p.next = false, 0
+	err := sim.Decide(p.Sim, p, p.point, &p.d, nil)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sim.ErrWait):
+		return fmt.Errorf("at %s: nothing is started although a job fits, nothing runs and none will arrive: the simulation "+
+			"would never end", seconds(p.v.Now()))
+	case p.d.Op == sim.Wait && p.next == len(p.sent.op):
+		return fmt.Errorf("at %s: %w", seconds(p.v.Now()), err)
+	}
+	return fmt.Errorf("at %s, decision %d, to %s: %w", seconds(p.v.Now()), p.next, p.words(p.next-1), err)
+}
+
+// fail ends the play with an error.
+func (p *play) fail(err error) {
+	p.over, p.asks, p.failed = true, false, plain.Line(err.Error())
+}
+
+// Reset implements sim.Scheduler. A play begins once.
+func (p *play) Reset(*sim.View) {}
+
+// Decide implements sim.Scheduler.
+func (p *play) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
+	for p.next < len(p.sent.op) {
+		i := p.next
+		p.next++
+		if done, err := p.one(v, i, d); done || err != nil {
+			return err
+		}
+	}
+	d.Op, d.Until = sim.Wait, p.sent.until
+	return nil
+}
+
+// seconds returns a simulated time as messages show it.
+func seconds(t time.Duration) string { return fmt.Sprintf("%.15g s", t.Seconds()) }
