@@ -61,7 +61,7 @@ func (f *factory) Simulate(ctx context.Context, lim handle.Limits, o *handle.Ope
 		return nil, err
 	}
 	s := &simulations{
-		account: f.budget.Account(), clock: f.clock, always: args.Always, most: lim.MaxFrameOut, workers: lim.Workers, log: o.Log,
+		account: f.budget.Account(), clock: f.clock, most: lim.MaxFrameOut, workers: lim.Workers, log: o.Log,
 	}
 	if s.workers == 0 {
 		s.workers = runtime.GOMAXPROCS(0)
@@ -114,7 +114,7 @@ func (f *factory) fill(ctx context.Context, s *simulations, args *Args, given *c
 			}
 			return mistake(err)
 		}
-		s.plays = append(s.plays, newPlay(x, s.always))
+		s.plays = append(s.plays, newPlay(x, args))
 	}
 	return nil
 }
@@ -136,7 +136,6 @@ type simulations struct {
 	jobs    int // of each play
 	account *budget.Account
 	clock   func() time.Duration
-	always  bool
 	most    int // bytes of a reply
 	workers int
 	log     *slog.Logger

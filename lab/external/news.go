@@ -113,11 +113,24 @@ func (p *play) observe(point *sim.Point) {
 // expect computes when j, which runs, is expected to end: 0 if nothing is.
 func (p *play) expect(j sim.Job) {
 	left := p.Estimates.Left(p.v, j)
-	if left <= 0 {
+	if left <= 0 || p.hidden(j) {
 		p.ends[p.v.Pos(j)] = 0
 		return
 	}
 	p.ends[p.v.Pos(j)] = int64(sim.After(p.v.Now(), left))
+}
+
+// hidden reports whether j's estimate in the trace is its run time, because the log has no requested times.
+func (p *play) hidden(j sim.Job) bool {
+	return p.Estimates.Mode == sim.EstimateTrace && p.v.Trace(j).Assumed && !p.limited
+}
+
+// estimate returns what is expected of j's run time, in seconds.
+func (p *play) estimate(j sim.Job) float64 {
+	if p.hidden(j) {
+		return nan
+	}
+	return known(p.Estimates.Of(p.v, j))
 }
 
 // arrived enters a job that has just been submitted.
@@ -130,7 +143,7 @@ func (p *play) arrived(j sim.Job) {
 		p.ends = append(p.ends, 0)
 	}
 	n.jobs = append(n.jobs, t.Submit.Seconds(), float64(v.Asked(j)), float64(v.Request(j).Milli)/1000, float64(t.MinGPUs),
-		float64(t.MaxGPUs), float64(t.Priority), float64(t.Nodes), known(p.Estimates.Of(v, j)))
+		float64(t.MaxGPUs), float64(t.Priority), float64(t.Nodes), p.estimate(j))
 	f := v.Forecast(j)
 	for q := range predict.Quantiles {
 		x := nan

@@ -17,15 +17,18 @@ type play struct {
 	*simulate.Play
 	v      *sim.View
 	always bool
-	begun  bool
-	point  *sim.Point
-	asks   bool   // the client is to decide at point
-	over   bool   // it has ended, in one way or the other
-	told   bool   // that it has ended
-	failed string // why it has ended before its time, "" = it has not
+	// limited says that trace.limit stands for the requested times that a log lacks, so that its estimates are no run times.
+	limited bool
+	begun   bool
+	point   *sim.Point
+	asks    bool   // the client is to decide at point
+	over    bool   // it has ended, in one way or the other
+	told    bool   // that it has ended
+	failed  string // why it has ended before its time, "" = it has not
 
 	sent  decisions
 	next  int       // of sent, to be decided
+	waits bool      // all of sent are decided, and the point ends
 	numbs []sim.Job // by position: the job's number, -1 = it has left
 	ends  []int64   // by position: when the running job is expected to end, ns
 	queue []int32   // positions of the waiting jobs, ascending
@@ -37,8 +40,8 @@ type play struct {
 
 var _ sim.Scheduler = (*play)(nil)
 
-func newPlay(p *simulate.Play, always bool) *play {
-	x := &play{Play: p, v: p.Sim.View(), always: always}
+func newPlay(p *simulate.Play, args *Args) *play {
+	x := &play{Play: p, v: p.Sim.View(), always: args.Always, limited: args.Trace.Limit > 0}
 	if p.Policy != nil {
 		p.Policy.Reset(x.v)
 	}
@@ -109,7 +112,7 @@ func (p *play) decide() error {
 	if !p.asks {
 		p.sent.reset()
 	}
-	p.asks, p.next = false, 0
+	p.asks, p.next, p.waits = false, 0, false
 	err := sim.Decide(p.Sim, p, p.point, &p.d, nil)
 	switch {
 	case err == nil:
@@ -117,7 +120,7 @@ func (p *play) decide() error {
 	case errors.Is(err, sim.ErrWait):
 		return fmt.Errorf("at %s: nothing is started although a job fits, nothing runs and none will arrive: the simulation "+
 			"would never end", seconds(p.v.Now()))
-	case p.d.Op == sim.Wait && p.next == len(p.sent.op):
+	case p.waits:
 		return fmt.Errorf("at %s: %w", seconds(p.v.Now()), err)
 	}
 	return fmt.Errorf("at %s, decision %d, to %s: %w", seconds(p.v.Now()), p.next, p.words(p.next-1), err)
@@ -140,7 +143,7 @@ func (p *play) Decide(v *sim.View, _ *sim.Point, d *sim.Decision) error {
 			return err
 		}
 	}
-	d.Op, d.Until = sim.Wait, p.sent.until
+	d.Op, d.Until, p.waits = sim.Wait, p.sent.until, true
 	return nil
 }
 

@@ -106,20 +106,30 @@ func (s *simulations) writeOpened(w *wire.Writer, o *handle.Opening) {
 		plays[i] = wire.MapOf("policy", p.Name(), "rung", rung, "asks_nothing", nothing)
 	}
 	w.Answer(o.Re, wire.OpSimulate, wire.MapOf(
-		"h", o.H, "cluster", hardware, "workload", s.stage.Info().String(), "jobs", jobs, "refused", refused,
-		"estimates", est.String(), "estimates_why", why, "notes", s.stage.Notes(), "plays", plays,
+		"h", o.H, "cluster", hardware, "jobs", jobs, "refused", refused, "estimates", est.String(), "estimates_why", why,
+		"plays", plays,
 	))
 }
 
-// write writes the reply to decide: every play that has not been reported as ended.
+// write writes the reply to decide: every play that has not been reported as ended. What describes the workload as a
+// whole, its hash and the share of the GPU time that was left out, depends on run times, so that it comes with the end.
 func (s *simulations) write(re uint32, w *wire.Writer) {
-	n := 0
+	n, over := 0, true
 	for _, p := range s.plays {
 		if !p.told {
 			n++
 		}
+		over = over && p.over
 	}
-	w.Reply(re, wire.OpDecide, 1)
+	if over {
+		w.Reply(re, wire.OpDecide, 3)
+		w.Key("workload")
+		w.Str(s.stage.Info().String())
+		w.Key("notes")
+		w.Value(s.stage.Notes())
+	} else {
+		w.Reply(re, wire.OpDecide, 1)
+	}
 	w.Key("plays")
 	w.List(n)
 	for i, p := range s.plays {

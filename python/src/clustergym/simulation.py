@@ -181,13 +181,13 @@ class Simulation(Sequence[Run]):
             out. notes: sentences on what was left out.
     """
 
-    def __init__(self, runs: list[Run], opened: Mapping[str, Any], cluster: Cluster) -> None:
+    def __init__(self, runs: list[Run], opened: Mapping[str, Any], told: Mapping[str, Any]) -> None:
         self.runs = runs
-        self.workload = str(opened.get("workload", ""))
-        self.cluster = cluster
+        self.workload = str(told.get("workload", ""))
+        self.cluster = Cluster(opened["cluster"])
         self.estimates = str(opened.get("estimates_why", ""))
         self.refused = int(opened.get("refused", 0))
-        self.notes = [str(note) for note in opened.get("notes") or ()]
+        self.notes = [str(note) for note in told.get("notes") or ()]
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -347,6 +347,7 @@ class _Plays:
             raise ProtocolError(f"simulate: handle is {self.h!r}, want an integer")
         client.enter(self.h, self)
         self.opened = opened
+        self._told: dict[str, Any] = {}
         self.runs: list[Run] = []
         hardware, told = opened["cluster"], opened["plays"]
         for (p, s), about in zip(parts, told):
@@ -373,14 +374,14 @@ class _Plays:
                 if run._scheduler is not None:
                     self._reset(run)
             decisions: list[bytes] = []
-            while any(run._live for run in self.runs):
+            while decisions or any(run._live for run in self.runs):
                 decisions = self._round(decisions, limit_s)
         finally:
             for run in self.runs:
                 if run._guard is not None:
                     run._guard.end()
             self._close()
-        return Simulation(self.runs, self.opened, Cluster(self.opened["cluster"]))
+        return Simulation(self.runs, self.opened, self._told)
 
     def _reset(self, run: Run) -> None:
         assert run._scheduler is not None
@@ -394,6 +395,7 @@ class _Plays:
         """Sends the decisions, and returns those at the next points."""
         tail = encode("h") + encode(self.h) + encode("plays") + _list_head(len(decisions)) + b"".join(decisions)
         reply = self.client.ask(Call("decide", request_head("decide", 2), tail, self))
+        self._told = reply
         answers = []
         for entry in reply["plays"]:
             run = self.runs[entry["play"]]
