@@ -125,9 +125,9 @@ func (p *play) hidden(j sim.Job) bool {
 	return p.Estimates.Mode == sim.EstimateTrace && p.v.Trace(j).Assumed && !p.limited
 }
 
-// estimate returns what is expected of j's run time, in seconds.
+// estimate returns what is expected of j's run time, in seconds. Only a client that decides is told.
 func (p *play) estimate(j sim.Job) float64 {
-	if p.hidden(j) {
+	if p.Policy != nil || p.hidden(j) {
 		return nan
 	}
 	return known(p.Estimates.Of(p.v, j))
@@ -147,7 +147,7 @@ func (p *play) arrived(j sim.Job) {
 	f := v.Forecast(j)
 	for q := range predict.Quantiles {
 		x := nan
-		if f != nil && p.Estimates.Causal() {
+		if f != nil && p.Policy == nil && p.Estimates.Causal() {
 			x = f.Q[q].Seconds()
 		}
 		n.jobs = append(n.jobs, x)

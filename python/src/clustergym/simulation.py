@@ -36,6 +36,9 @@ _SHOWN: tuple[tuple[str, tuple[str, ...], float], ...] = (
 )  # fmt: skip
 
 
+_IN_MEMORY = "jobs in memory"
+
+
 class Run:
     """One policy on the workload.
 
@@ -49,7 +52,7 @@ class Run:
         error: why the simulation ended before its time, None = it did not.
     """
 
-    def __init__(self, policy: str, seed: int, scheduler: Scheduler | None, cluster: Cluster) -> None:
+    def __init__(self, given: Scheduler | str, policy: str, seed: int, cluster: Cluster) -> None:
         self.policy = policy
         self.seed = seed
         self.rung = ""
@@ -58,7 +61,8 @@ class Run:
         self.points = 0
         self.notes: list[str] = []
         self.error: str | None = None
-        self._scheduler = scheduler
+        self._given = given if isinstance(given, str) else policy
+        self._scheduler = None if isinstance(given, str) else given
         self._cluster = cluster
         self._ledger = Ledger()
         self._guard: _Guard | None = None
@@ -181,22 +185,22 @@ class Simulation(Sequence[Run]):
             out. notes: sentences on what was left out.
     """
 
-    def __init__(self, runs: list[Run], opened: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    def __init__(self, runs: list[Run], opened: Mapping[str, Any], told: Mapping[str, Any], memory: str) -> None:
         self.runs = runs
-        self.workload = str(told.get("workload", ""))
+        self.workload = str(told.get("workload", "")).replace(memory, _IN_MEMORY)
         self.cluster = Cluster(opened["cluster"])
         self.estimates = str(opened.get("estimates_why", ""))
         self.refused = int(opened.get("refused", 0))
-        self.notes = [str(note) for note in told.get("notes") or ()]
+        self.notes = [str(note).replace(memory, _IN_MEMORY) for note in told.get("notes") or ()]
 
     def __len__(self) -> int:
         return len(self.runs)
 
     def __getitem__(self, index: Any) -> Any:
-        """A run by its number or the name of its policy."""
+        """A run by its number or the name of its policy, as it was given or as it is in full."""
         if isinstance(index, str):
             for run in self.runs:
-                if run.policy == index:
+                if index in (run.policy, run._given):
                     return run
             raise KeyError(f"no policy {index!r}, there are {', '.join(run.policy for run in self.runs)}")
         return self.runs[index]
@@ -304,7 +308,7 @@ def simulate(
         SchedulerError: the only scheduler has failed. With several runs, its row has the error instead.
         BadKwargs: an argument is wrong; the message says which, and what would be right.
     """
-    policies = [policy] if isinstance(policy, (str, Scheduler)) else list(policy)
+    policies = [policy] if isinstance(policy, (str, Scheduler, type)) else list(policy)
     for p in policies:
         if not isinstance(p, (str, Scheduler)):
             got = f"the class {p.__name__}: give an object of it" if isinstance(p, type) else repr(p)
@@ -327,7 +331,10 @@ def simulate(
     if any(isinstance(p, Scheduler) and p.every_point for p in policies):
         kwargs["always"] = True
     with Client(url, token=token, timeout=timeout) as client, _trace_of(trace, client) as named:
-        return _Plays(client, {**kwargs, "trace": named}, parts).play(limit_s)
+        plays = _Plays(client, {**kwargs, "trace": named}, parts)
+        plays.play(limit_s)
+        memory = str(named["file"]) if not isinstance(trace, (str, os.PathLike, Mapping)) else _IN_MEMORY
+        return Simulation(plays.runs, plays.opened, plays.told, memory)
 
 
 class _Plays:
@@ -347,13 +354,13 @@ class _Plays:
             raise ProtocolError(f"simulate: handle is {self.h!r}, want an integer")
         client.enter(self.h, self)
         self.opened = opened
-        self._told: dict[str, Any] = {}
+        self.told: dict[str, Any] = {}
         self.runs: list[Run] = []
         hardware, told = opened["cluster"], opened["plays"]
         for (p, s), about in zip(parts, told):
-            own = None if isinstance(p, str) else copy.deepcopy(p)
-            name = str(about["policy"]) if own is None else own.name or type(own).__name__
-            run = Run(name, s, own, Cluster(hardware))
+            own = p if isinstance(p, str) else copy.deepcopy(p)
+            name = str(about["policy"]) if isinstance(own, str) else own.name or type(own).__name__
+            run = Run(own, name, s, Cluster(hardware))
             run.rung, run.asks_nothing = str(about["rung"]), bool(about["asks_nothing"])
             self.runs.append(run)
 
@@ -367,7 +374,7 @@ class _Plays:
         assert isinstance(self.h, int)
         return self.h
 
-    def play(self, limit_s: float | None) -> Simulation:
+    def play(self, limit_s: float | None) -> None:
         """Plays all of them to their ends."""
         try:
             for run in self.runs:
@@ -381,7 +388,6 @@ class _Plays:
                 if run._guard is not None:
                     run._guard.end()
             self._close()
-        return Simulation(self.runs, self.opened, self._told)
 
     def _reset(self, run: Run) -> None:
         assert run._scheduler is not None
@@ -395,7 +401,7 @@ class _Plays:
         """Sends the decisions, and returns those at the next points."""
         tail = encode("h") + encode(self.h) + encode("plays") + _list_head(len(decisions)) + b"".join(decisions)
         reply = self.client.ask(Call("decide", request_head("decide", 2), tail, self))
-        self._told = reply
+        self.told = reply
         answers = []
         for entry in reply["plays"]:
             run = self.runs[entry["play"]]
