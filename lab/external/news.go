@@ -81,11 +81,15 @@ func (p *play) observe(point *sim.Point) {
 		}
 		switch e.Kind {
 		case sim.Start:
-			p.unqueue(e.Job)
+			pos := int32(p.v.Pos(e.Job))
+			p.queue, p.running = without(p.queue, pos), with(p.running, pos)
 			p.event(eventStart, e)
 		case sim.Preempt, sim.Fail:
-			p.requeue(e.Job)
+			pos := int32(p.v.Pos(e.Job))
+			p.queue, p.running = with(p.queue, pos), without(p.running, pos)
 			p.event(eventStop, e)
+		case sim.Finish:
+			p.running = without(p.running, int32(p.v.Pos(e.Job)))
 		case sim.Migrate, sim.Resize:
 			p.event(eventChange, e)
 		}
@@ -191,17 +195,20 @@ func (p *play) left(j sim.Job, at time.Duration, how float64) {
 	p.numbs[v.Pos(j)] = -1
 }
 
-// unqueue takes a job that has started out of the queue.
-func (p *play) unqueue(j sim.Job) {
-	if at, ok := slices.BinarySearch(p.queue, int32(p.v.Pos(j))); ok {
-		p.queue = slices.Delete(p.queue, at, at+1)
+// with returns list, which ascends, with pos.
+func with(list []int32, pos int32) []int32 {
+	at, there := slices.BinarySearch(list, pos)
+	if there {
+		return list
 	}
+	return slices.Insert(list, at, pos)
 }
 
-// requeue puts a job that has been stopped back into the queue.
-func (p *play) requeue(j sim.Job) {
-	pos := int32(p.v.Pos(j))
-	if at, ok := slices.BinarySearch(p.queue, pos); !ok {
-		p.queue = slices.Insert(p.queue, at, pos)
+// without returns list, which ascends, without pos.
+func without(list []int32, pos int32) []int32 {
+	at, there := slices.BinarySearch(list, pos)
+	if !there {
+		return list
 	}
+	return slices.Delete(list, at, at+1)
 }

@@ -26,14 +26,14 @@ type play struct {
 	told    bool   // that it has ended
 	failed  string // why it has ended before its time, "" = it has not
 
-	sent  decisions
-	next  int       // of sent, to be decided
-	waits bool      // all of sent are decided, and the point ends
-	numbs []sim.Job // by position: the job's number, -1 = it has left
-	ends  []int64   // by position: when the running job is expected to end, ns
-	queue []int32   // positions of the waiting jobs, ascending
-	d     sim.Decision
-	more  []cluster.GPU // scratch: GPUs that a gang gets besides its own
+	sent           decisions
+	next           int       // of sent, to be decided
+	waits          bool      // all of sent are decided, and the point ends
+	numbs          []sim.Job // by position: the job's number, -1 = it has left
+	ends           []int64   // by position: when the running job is expected to end, ns
+	queue, running []int32   // positions of the waiting and of the running jobs, ascending
+	d              sim.Decision
+	more           []cluster.GPU // scratch: GPUs that a gang gets besides its own
 
 	news news
 }

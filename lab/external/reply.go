@@ -171,11 +171,7 @@ func (p *play) write(i int, w *wire.Writer) {
 	table(w, "ended", n.ended, endCols)
 	if p.asks {
 		numbers(w, "queue", p.queue)
-		w.Key("running")
-		b := w.Array(wire.I32, len(v.Running()))
-		for k, j := range v.Running() {
-			binary.LittleEndian.PutUint32(b[4*k:], uint32(v.Pos(j)))
-		}
+		numbers(w, "running", p.running)
 		w.Key("idle")
 		w.Float(float64(c.FreeMilli()) / 1000)
 		if !c.Pool() {

@@ -82,7 +82,7 @@ def test_an_order_in_python_equals_the_simulators_own(rng: np.random.Generator) 
 
 
 def test_easy_in_python_equals_the_simulators_own_job_by_job(rng: np.random.Generator) -> None:
-    result = simulate(draw(rng, 1500, 60.0), "pool:32", [Easy(), "fifo+strict+easy"])
+    result = simulate(draw(rng, 1500, 100.0), "pool:32", [Easy(), "fifo+strict+easy"])
     assert "requested time" in result.estimates
     same(*result)
     assert result[0].metrics["wait_s"]["mean"] > 100

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from .codec import Array
 __all__ = ["Cluster", "Decision", "Jobs", "Scheduler", "move", "resize", "start", "stop", "try_start", "wait"]
 
 _START, _TRY, _STOP, _RESIZE, _MOVE, _WAIT = range(6)
+_NAMES = ("start", "try_start", "stop", "resize", "move", "wait")
 _MAX_JOB = (1 << 31) - 1
 
 # The columns of the wire's table of jobs, in its order; see docs/reference/wire.md.
@@ -28,15 +28,22 @@ _TEXTS = {"id": 0, "user": 1, "vc": 2, "gpu_type": 3}
 _JOB_COLUMNS = 13
 
 
-@dataclass(frozen=True)
 class Decision:
     """One decision, made by :func:`start`, :func:`try_start`, :func:`stop`, :func:`resize`, :func:`move` or :func:`wait`."""
 
-    op: int
-    job: Any = None
-    gpus: Any = None
-    n: int = 0
-    until_s: float | None = None
+    __slots__ = ("gpus", "job", "n", "op", "until_s")
+
+    def __init__(self, op: int, job: Any = None, gpus: Any = None, n: int = 0, until_s: float | None = None) -> None:
+        self.op = op
+        self.job = job
+        self.gpus = gpus
+        self.n = n
+        self.until_s = until_s
+
+    def __repr__(self) -> str:
+        given = {name: getattr(self, name) for name in ("job", "n", "gpus", "until_s")}
+        inner = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None and value != 0)
+        return f"{_NAMES[self.op]}({inner})"
 
 
 def start(job: Any, gpus: Iterable[int] | None = None, n: int = 0) -> Decision:
@@ -80,15 +87,15 @@ class Ledger:
 
     def __init__(self) -> None:
         self.n = 0
-        self.times = np.empty((_JOB_COLUMNS, 64))
-        self.counts = np.empty((_JOB_COLUMNS, 64), np.int64)
-        self.texts = np.empty((len(_TEXTS), 64), object)
-        self.start = np.empty(64)
-        self.ran = np.empty(64)
-        self.end = np.empty(64)
-        self.size = np.empty(64, np.int64)
+        self.jobs = np.empty((_JOB_COLUMNS, 64))  # as the wire has them
+        self.state = np.empty((4, 64))  # the rows below
+        self._name_rows()
+        self.texts: list[str] = []  # those of each job behind those of the one before
         self.where: dict[int, Array] = {}
         self.ended: list[Array] = []
+
+    def _name_rows(self) -> None:
+        self.start, self.ran, self.end, self.size = self.state
 
     def take(self, entry: dict[str, Any]) -> None:
         """Enters what has happened since the last reply."""
@@ -110,28 +117,20 @@ class Ledger:
 
     def _arrive(self, jobs: Array, texts: list[str]) -> None:
         first, last = self.n, self.n + len(jobs)
-        if last > len(self.start):
-            self._grow(max(last, 2 * len(self.start)))
+        if last > self.state.shape[1]:
+            size = max(last, 2 * self.state.shape[1])
+            self.jobs, self.state = _grown(self.jobs, first, size), _grown(self.state, first, size)
+            self._name_rows()
         self.n = last
-        self.times[:, first:last] = jobs.T
-        self.counts[1:7, first:last] = jobs[:, 1:7].T
-        for i in range(len(_TEXTS)):
-            self.texts[i, first:last] = texts[i :: len(_TEXTS)]
-        self.start[first:last] = self.end[first:last] = math.nan
-        self.ran[first:last] = 0
-        self.size[first:last] = 0
+        self.jobs[:, first:last] = jobs.T
+        self.state[:, first:last] = _ARRIVED
+        self.texts += texts
 
-    def _grow(self, size: int) -> None:
-        for name in ("times", "counts", "texts"):
-            old = getattr(self, name)
-            new = np.empty((len(old), size), old.dtype)
-            new[:, : self.n] = old[:, : self.n]
-            setattr(self, name, new)
-        for name in ("start", "ran", "end", "size"):
-            old = getattr(self, name)
-            new = np.empty(size, old.dtype)
-            new[: self.n] = old[: self.n]
-            setattr(self, name, new)
+    def text(self, name: str, rows: Array) -> Array:
+        """A column of texts for jobs."""
+        column = np.empty(len(rows), object)
+        column[:] = [self.texts[len(_TEXTS) * row + _TEXTS[name]] for row in rows.tolist()]
+        return column
 
     def _follow(self, events: Array, gpus: Array | None) -> None:
         at = 0
@@ -150,6 +149,17 @@ class Ledger:
                 count = max(count, 1)
                 self.where[job] = gpus[at : at + count]
                 at += count
+
+
+# Of a job that has not run: no start, no time on GPUs, no expected end, no GPUs.
+_ARRIVED = np.array([[math.nan], [0.0], [math.nan], [0.0]])
+
+
+def _grown(table: Array, n: int, size: int) -> Array:
+    """A table of so many columns that begins with the first n of an old one."""
+    new = np.empty((len(table), size))
+    new[:, :n] = table[:, :n]
+    return new
 
 
 class Jobs:
@@ -201,19 +211,18 @@ class Jobs:
     def _column(self, name: str) -> Any:
         ledger, rows = self._ledger, self.job
         if name in _TIMES:
-            return ledger.times[_TIMES[name]].take(rows)
-        if name in _COUNTS and not (name == "gpus" and self._running):
-            return ledger.counts[_COUNTS[name]].take(rows)
+            return ledger.jobs[_TIMES[name]].take(rows)
+        if name in _COUNTS:
+            counts = ledger.size if name == "gpus" and self._running else ledger.jobs[_COUNTS[name]]
+            return counts.take(rows).astype(np.int64)
         if name in _TEXTS:
-            return ledger.texts[_TEXTS[name]].take(rows)
+            return ledger.text(name, rows)
         if name == "ran_s":
             ran = ledger.ran.take(rows)
             return ran + (self._now - ledger.start.take(rows)) if self._running else ran
         if name == "waited_s":
             return self._now - self.submit_s - self.ran_s
         if self._running:
-            if name == "gpus":
-                return ledger.size.take(rows)
             if name == "start_s":
                 return ledger.start.take(rows)
             if name == "left_s":

@@ -6,6 +6,7 @@ import copy
 import csv
 import os
 import queue as queues
+import struct
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from ._files import resolve
 from ._session import Call, Session, request_head
 from .client import Client
-from .codec import Array, array_prefix, encode
+from .codec import array_prefix, encode
 from .errors import BadKwargs, ProtocolError, SchedulerError, Unsupported
 from .scheduler import Cluster, Columns, Jobs, Ledger, Scheduler, columns_of
 from .table import Table
@@ -80,14 +81,14 @@ class Run:
         ended = np.concatenate(ledger.ended) if ledger.ended else np.empty((0, 10))
         ended = ended[np.argsort(ended[:, 0], kind="stable")]
         rows = ended[:, 0].astype(np.int64)
-        submit, first, finish, ran, work = ledger.times[0][rows], ended[:, 1], ended[:, 2], ended[:, 3], ended[:, 4]
+        submit, first, finish, ran, work = ledger.jobs[0][rows], ended[:, 1], ended[:, 2], ended[:, 3], ended[:, 4]
         jct = finish - submit
         counts = ended[:, 5:9].astype(np.int64)
         with np.errstate(divide="ignore", invalid="ignore"):
             slowdown = np.where(work > 0, jct / work, np.nan)
-        share = ledger.counts[1][rows] * ledger.times[2][rows]
+        share = ledger.jobs[1][rows] * ledger.jobs[2][rows]
         return Table({
-            "job": rows, "id": ledger.texts[0][rows], "user": ledger.texts[1][rows], "vc": ledger.texts[2][rows],
+            "job": rows, "id": ledger.text("id", rows), "user": ledger.text("user", rows), "vc": ledger.text("vc", rows),
             "gpus": share, "submit_s": submit, "first_start_s": first, "finish_s": finish, "run_s": work,
             "wait_s": jct - ran, "jct_s": jct, "slowdown": slowdown, "preemptions": counts[:, 0],
             "migrations": counts[:, 1], "resizes": counts[:, 2], "failures": counts[:, 3],
@@ -119,7 +120,7 @@ class Run:
         cluster.take(entry)
         self.points += 1
         queue = Jobs(self._ledger, waiting, now, False)
-        running = Jobs(self._ledger, np.sort(entry["running"]), now, True)
+        running = Jobs(self._ledger, entry["running"], now, True)
         try:
             if limit_s is None:
                 return columns_of(scheduler.decide(now, queue, running, cluster))
@@ -353,6 +354,8 @@ class _Plays:
         if not isinstance(self.h, int):
             raise ProtocolError(f"simulate: handle is {self.h!r}, want an integer")
         client.enter(self.h, self)
+        self._head = request_head("decide", 2)
+        self._start = encode("h") + encode(self.h) + encode("plays")
         self.opened = opened
         self.told: dict[str, Any] = {}
         self.runs: list[Run] = []
@@ -399,8 +402,8 @@ class _Plays:
 
     def _round(self, decisions: list[bytes], limit_s: float | None) -> list[bytes]:
         """Sends the decisions, and returns those at the next points."""
-        tail = encode("h") + encode(self.h) + encode("plays") + _list_head(len(decisions)) + b"".join(decisions)
-        reply = self.client.ask(Call("decide", request_head("decide", 2), tail, self))
+        tail = self._start + _list_head(len(decisions)) + b"".join(decisions)
+        reply = self.client.ask(Call("decide", self._head, tail, self))
         self.told = reply
         answers = []
         for entry in reply["plays"]:
@@ -440,19 +443,22 @@ def _list_head(n: int) -> bytes:
     return bytes((0x90 | n,)) if n < 16 else b"\xdc" + n.to_bytes(2, "big")
 
 
-def _array(values: list[int], dtype: np.dtype[Any]) -> bytes:
-    packed: Array = np.array(values, dtype)
-    return array_prefix(dtype, packed.shape) + packed.tobytes()
+def _bytes(values: list[int]) -> bytes:
+    return array_prefix(_U1, (len(values),)) + bytes(values)
+
+
+def _ints(values: list[int]) -> bytes:
+    return array_prefix(_I4, (len(values),)) + struct.pack(f"<{len(values)}i", *values)
 
 
 def _packed(found: Columns) -> bytes:
     """Decisions as a map of the wire."""
     if not found.op and found.until is None:
         return _EMPTY
-    parts = [_OP, _array(found.op, _U1), _JOB, _array(found.job, _I4)]
+    parts = [_OP, _bytes(found.op), _JOB, _ints(found.job)]
     keys = 2
     if not found.plain:
-        parts += [_N, _array(found.n, _I4), _AT, _array(found.at, _I4), _GPUS, _array(found.gpus, _I4)]
+        parts += [_N, _ints(found.n), _AT, _ints(found.at), _GPUS, _ints(found.gpus)]
         keys += 3
     if found.until is not None:
         parts += [_UNTIL, encode(found.until)]
