@@ -172,7 +172,7 @@ func TestThePageIsComplete(t *testing.T) {
 		}
 	}
 	for _, op := range []string{OpOpen, OpReset, OpStep, OpSend, OpRecv, OpMasks, OpCall, OpRender, OpSnapshot, OpRestore,
-		OpClose, OpPing, OpBye} {
+		OpSimulate, OpDecide, OpClose, OpPing, OpBye} {
 		if !strings.Contains(text, "\n### `"+op+"`\n") {
 			t.Errorf("operation %s has no part", op)
 		}
