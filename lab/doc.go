@@ -27,6 +27,8 @@
 //     document, events as JSON lines, and schedules as an HTML page
 //   - arena: holds the scenario that a configuration describes and plays policies in it: agents that are in training,
 //     on the validation part; checkpoints, baselines and policies of other programs, on the test part
+//   - external: plays simulations whose scheduler is another program: a client of the bridge that sees the whole queue
+//     and decides at every point, by the operations simulate and decide of docs/reference/wire.md
 //   - mlflow: sends what a training reports to a tracking server of MLflow, over its REST interface
 //   - actor: answers observations of any program with the actions of a checkpoint, over a pipe
 //   - decisionlog/record: makes logs of decisions: it plays a window with a checkpoint and writes down how the agent
