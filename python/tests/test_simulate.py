@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -411,3 +412,23 @@ def test_tables_are_written_as_csv_latex_and_html() -> None:
     long = clustergym.Table({"i": np.arange(100)})
     assert "60 more rows" in str(long)
     assert "60 more rows" in long._repr_html_()
+
+
+def test_the_code_of_the_page_runs_in_order(
+    rng: np.random.Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parents[2] / "docs" / "guides" / "python-scheduler.md"
+    code = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(code) == 3
+    monkeypatch.chdir(tmp_path)
+    jobs = draw(rng, 200, 100.0)
+    with Path("jobs.csv").open("w", newline="") as out:
+        writer = csv.DictWriter(out, list(jobs[0]))
+        writer.writeheader()
+        writer.writerows(jobs)
+    names: dict[str, Any] = {}
+    for number, text in enumerate(code, 1):
+        exec(compile(text, f"docs/guides/python-scheduler.md, block {number}", "exec"), names)
+    assert re.search(
+        r"^at \d+ s, decision \d+, to start job \d+ \(\d+\): it does not fit", capsys.readouterr().out, re.M
+    )
