@@ -49,7 +49,13 @@ func (r *Registry) Jobs(ctx context.Context, t workload.TraceConfig, room *budge
 	if err != nil {
 		return nil, workload.Info{}, err
 	}
+	select {
+	case r.workloads.loads <- struct{}{}:
+	case <-ctx.Done():
+		return nil, workload.Info{}, ctx.Err()
+	}
 	jobs, info, err := workload.LoadTraceContext(ctx, t)
+	<-r.workloads.loads
 	switch {
 	case ended(err):
 		return nil, info, err
@@ -65,6 +71,9 @@ func (r *Registry) Jobs(ctx context.Context, t workload.TraceConfig, room *budge
 	}
 	return jobs, shownAs(info, &named), reserve(room, bytes)
 }
+
+// Own reports whether all clients are the server's owner.
+func (r *Registry) Own() bool { return r.cfg.OwnFiles }
 
 // Mistake returns an error about a client's workload in words that the client may read, if it is the client's mistake.
 // here has the paths of files, named the client's names for them.

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"clustergym/bridge/wire"
+	"clustergym/lab/envs"
 )
 
 // Three jobs on two GPUs, by hand: the first two run at once, the third waits until one of them has ended, and the
@@ -180,6 +182,19 @@ func TestMistakesOfSimulateAreNamed(t *testing.T) {
 	if _, err := d.opened(file(path, "pool:4"), "", "sfj"); err == nil || !strings.Contains(err.Error(), "sjf") {
 		t.Errorf("a policy that does not exist: %v", err)
 	}
+	strangers := newDesk(t, 1<<30)
+	r, err := envs.NewRegistry(envs.DefaultRegistryConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	strangers.f = NewFactory(r, func() time.Duration { return 0 }).(*factory)
+	few := wire.MapOf("trace.synth.jobs", int64(20), "cluster", "2x8")
+	for _, policy := range []string{"exact", "rollout:sjf+skip"} {
+		if _, err := strangers.opened(few, policy); err == nil || !strings.Contains(err.Error(), "one that does not search") {
+			t.Errorf("a stranger asks for %s: %v", policy, err)
+		}
+	}
+	strangers.must(few, "sjf+skip", "")
 	if _, err := d.opened(file(path, "pool:4")); err == nil {
 		t.Error("no play at all")
 	}

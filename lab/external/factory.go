@@ -12,11 +12,14 @@ import (
 	"clustergym/bridge/handle"
 	"clustergym/bridge/server"
 	"clustergym/bridge/wire"
+	"clustergym/env/rollout"
 	"clustergym/internal/fault"
 	"clustergym/internal/plain"
 	"clustergym/lab/envs"
 	"clustergym/lab/simulate"
 	"clustergym/simulator/cluster"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
 )
 
 // factory serves environments, and simulations for clients that schedule them.
@@ -87,6 +90,11 @@ func (f *factory) Simulate(ctx context.Context, lim handle.Limits, o *handle.Ope
 
 // fill makes the plays. Their memory is reserved first.
 func (f *factory) fill(ctx context.Context, s *simulations, args *Args, given *cluster.Spec, parts []part) error {
+	if !f.registry.Own() {
+		if err := cheap(parts); err != nil {
+			return err
+		}
+	}
 	spec, err := f.registry.Cluster(args.Cluster, given)
 	if err != nil {
 		return err
@@ -115,6 +123,21 @@ func (f *factory) fill(ctx context.Context, s *simulations, args *Args, given *c
 			return mistake(err)
 		}
 		s.plays = append(s.plays, newPlay(x, args))
+	}
+	return nil
+}
+
+// cheap returns the mistake of a client that asks for a policy which searches: it may take any time for a decision.
+func cheap(parts []part) error {
+	for i, p := range parts {
+		n, err := rollout.Names().Find(p.policy)
+		if p.policy == "" || err != nil {
+			continue // Begin says what is wrong
+		}
+		if h := schedulers.Named(n); n.Ahead != policyname.None || h.Clairvoyant() {
+			return &wire.Error{Code: wire.BadKwargs, Msg: fmt.Sprintf("play %d: policy", i), Got: fmt.Sprintf("%.60q", p.policy),
+				Want: "one that does not search: this server has clients besides its owner"}
+		}
 	}
 	return nil
 }

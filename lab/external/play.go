@@ -59,15 +59,10 @@ func (p *play) advance(ctx context.Context, clock func() time.Duration) error {
 	if p.over {
 		return nil
 	}
-	var began time.Duration
-	for points := 1; ; points++ {
-		switch {
-		case p.news.large():
+	began := clock()
+	for first := true; ; first = false {
+		if !first && (p.news.large() || clock()-began > slice) {
 			return nil // the next request goes on
-		case points == 2:
-			began = clock()
-		case points%16 == 0 && clock()-began > slice:
-			return nil
 		}
 		if p.begun {
 			if err := p.decide(); err != nil {

@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import re
+import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -385,12 +386,36 @@ def test_a_client_that_dies_leaves_nothing_on_the_server(brief: str) -> None:
     assert gauge("clustergym_handles ") == 1
     assert gauge('clustergym_memory_reserved_bytes{kind="environments"}') > 0
     assert client._conn is not None
-    os.close(os.dup(client._conn.fileno()))
     client._conn.close()  # without a word
     until = time.monotonic() + 20
     while gauge("clustergym_handles ") + gauge("clustergym_memory_reserved_bytes") > 0:
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+def test_a_lost_connection_changes_nothing(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    clients: list[clustergym.Client] = []
+
+    class Noted(clustergym.Client):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            clients.append(self)
+
+    class Breaks(Shortest):
+        asked = 0
+
+        def decide(self, now: float, queue: Any, running: Any, cluster: Any) -> Any:
+            self.asked += 1
+            if self.asked % 20 == 5 and clients[0].stats.resumes < 3:
+                conn = clients[0]._conn
+                assert conn is not None
+                with socket.socket(fileno=os.dup(conn.fileno())) as same_socket:
+                    same_socket.shutdown(socket.SHUT_RDWR)
+            return super().decide(now, queue, running, cluster)
+
+    monkeypatch.setattr(clustergym.simulation, "Client", Noted)
+    same(*simulate(draw(rng, 100), "1x8", [Breaks(), "sjf+skip"], estimates="exact"))
+    assert clients[0].stats.resumes == 3
 
 
 def test_tables_are_written_as_csv_latex_and_html() -> None:

@@ -42,6 +42,9 @@ traces that gymctl trace get has fetched can always be named, as get:NAME. A lin
 stays below the folder; pipes and devices are refused. Clients are told where a file has a fault, but not what is there.
 A client without files of its own on the server can describe its cluster instead, with the keys of a cluster file.
 
+Clients can also be the scheduler of a simulation, over the whole queue, as clustergym.simulate of the Python package is
+(docs/guides/python-scheduler.md).
+
 --own-files is for a program that starts a server for itself alone, as the Python package does. A client with a token of
 --token-file may then name any ordinary file that this process can read, by its absolute path, and errors say what is
 wrong in the file.
