@@ -14,9 +14,9 @@ import (
 	"clustergym/traces"
 )
 
-// DecodeKwargs sets cfg to the arguments that a client gives, keys with dots and nested maps alike; nil keeps a default.
-// A cluster that the client describes by the keys of a cluster file is returned; cfg then keeps its own. Errors are
-// *wire.Errors of code bad_kwargs.
+// DecodeKwargs sets cfg to the arguments that a client gives, keys with dots and nested maps alike; nil keeps a
+// default. A cluster that the client describes by the keys of a cluster file is returned; cfg then keeps its own.
+// Errors are *wire.Errors of code bad_kwargs.
 func DecodeKwargs(kwargs wire.Map, cfg configs.Validator) (given *cluster.Spec, err error) {
 	tree := map[string]any{}
 	for _, p := range kwargs {
@@ -37,8 +37,8 @@ func DecodeKwargs(kwargs wire.Map, cfg configs.Validator) (given *cluster.Spec, 
 	return given, badKwargs(configs.DecodeBytes("", text, cfg))
 }
 
-// Jobs loads the jobs of t for a client, who can name the files that Make lets it name. Their memory is reserved in room
-// and stays so. Errors are those of Make.
+// Jobs loads the jobs of t for a client, who can name the files that Make lets it name. Their memory is reserved in
+// room and stays so. Errors are those of Make.
 func (r *Registry) Jobs(ctx context.Context, t workload.TraceConfig, room *budget.Account) ([]traces.Job, workload.Info,
 	error) {
 	named := t

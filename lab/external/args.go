@@ -45,7 +45,8 @@ func (a *Args) Validate() error {
 	_, err := place.New(a.Placement, a.Estimates, place.Given{})
 	l.Add(err == nil && a.Placement != place.RackSkewed, "placement", a.Placement, nearest.OneOf(a.Placement, names))
 	l.Join("simulator", a.Simulator.Validate())
-	l.Add(a.Simulator.Horizon == 0, "simulator.horizon", a.Simulator.Horizon, "nothing here; horizon counts from the first submit")
+	l.Add(a.Simulator.Horizon == 0, "simulator.horizon", a.Simulator.Horizon,
+		"nothing here; horizon counts from the first submit")
 	l.Add(a.Horizon >= 0, "horizon", a.Horizon, "a time, or 0s for none")
 	l.Add(a.Warmup >= 0, "warmup", a.Warmup, "a number of jobs, 0 or more")
 	l.Add(a.Tail >= 0, "tail", a.Tail, "a number of jobs, 0 or more")

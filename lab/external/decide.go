@@ -43,7 +43,8 @@ func (d *decisions) reset() { *d = decisions{} }
 func (d *decisions) read(m wire.Map) *wire.Error {
 	f := wire.Fields{Map: m}
 	*d = decisions{
-		op: f.Ints("op"), job: f.Ints("job"), n: f.Ints("n"), at: f.Ints("at"), gpus: f.Ints("gpus"), failed: f.Str("failed", ""),
+		op: f.Ints("op"), job: f.Ints("job"), n: f.Ints("n"), at: f.Ints("at"), gpus: f.Ints("gpus"),
+		failed: f.Str("failed", ""),
 	}
 	d.readUntil(&f)
 	if f.Err != nil {

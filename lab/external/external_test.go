@@ -43,8 +43,8 @@ func TestPlaysThreeJobsByHand(t *testing.T) {
 	if p.Get("now") != 10.0 || p.Get("idle") != 1.0 || !slices.Equal(ints(t, p, "running"), []int64{0}) {
 		t.Errorf("at b's arrival: %v", p)
 	}
-	p = d.one(sent(opStart, 1)) // c arrives at 20, and does not fit
-	p = d.one(sent(opTry, 2))   // b ends at 60, when a has run for as long as was expected
+	d.one(sent(opStart, 1))   // c arrives at 20, and does not fit
+	p = d.one(sent(opTry, 2)) // b ends at 60, when a has run for as long as was expected
 	if p.Get("now") != 60.0 || !slices.Equal(ints(t, p, "queue"), []int64{2}) {
 		t.Errorf("at b's end: %v", p)
 	}
@@ -54,7 +54,7 @@ func TestPlaysThreeJobsByHand(t *testing.T) {
 	if x := rows(t, p, "expects"); len(x) != 1 || !slices.Equal(x[0], []float64{0, 120}) {
 		t.Errorf("a, which outlives its 60 s, is expected to end at twice that: %v", x)
 	}
-	p = d.one(sent()) // a ends at 100
+	d.one(sent()) // a ends at 100
 	p = d.one(sent(opStart, 2))
 	if e := rows(t, p, "ended"); len(e) != 1 || e[0][0] != 2 || e[0][1] != 100 || e[0][2] != 130 {
 		t.Errorf("c ended as %v", e)

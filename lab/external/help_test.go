@@ -18,7 +18,7 @@ import (
 
 // desk is the server's side of a client's simulations.
 type desk struct {
-	t      *testing.T
+	t      testing.TB
 	f      *factory
 	b      *budget.Budget
 	s      handle.Served
@@ -27,7 +27,7 @@ type desk struct {
 }
 
 // newDesk returns a desk for clients that may name every file, with a budget of so many bytes.
-func newDesk(t *testing.T, bytes int64) *desk {
+func newDesk(t testing.TB, bytes int64) *desk {
 	t.Helper()
 	cfg := envs.DefaultRegistryConfig()
 	cfg.OwnFiles = true
@@ -41,7 +41,7 @@ func newDesk(t *testing.T, bytes int64) *desk {
 }
 
 // trace writes rows of submit_time,duration,num_gpu and more columns to a file.
-func trace(t *testing.T, more string, rows ...string) string {
+func trace(t testing.TB, more string, rows ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jobs.csv")
 	text := "submit_time,duration,num_gpu" + more + "\n" + strings.Join(rows, "\n") + "\n"
@@ -124,7 +124,7 @@ func (d *desk) one(plays ...any) wire.Map {
 }
 
 // ints returns the whole numbers at key.
-func ints(t *testing.T, m wire.Map, key string) []int64 {
+func ints(t testing.TB, m wire.Map, key string) []int64 {
 	t.Helper()
 	v, e := m.Ints(key)
 	if e != nil {
@@ -134,7 +134,7 @@ func ints(t *testing.T, m wire.Map, key string) []int64 {
 }
 
 // rows returns the table at key, by row.
-func rows(t *testing.T, m wire.Map, key string) [][]float64 {
+func rows(t testing.TB, m wire.Map, key string) [][]float64 {
 	t.Helper()
 	v := m.Get(key)
 	if v == nil {

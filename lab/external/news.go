@@ -49,7 +49,8 @@ func (n *news) clear() {
 // large reports whether there is so much of it that it should be sent before the play goes on.
 func (n *news) large() bool {
 	const rows = 1 << 14
-	return len(n.jobs) > rows*jobCols || len(n.ended) > rows*endCols || len(n.events) > rows*eventCols || len(n.gpus) > 8*rows
+	return len(n.jobs) > rows*jobCols || len(n.ended) > rows*endCols || len(n.events) > rows*eventCols ||
+		len(n.gpus) > 8*rows
 }
 
 // nan is what stands for what is not known.

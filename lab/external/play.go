@@ -17,7 +17,7 @@ type play struct {
 	*simulate.Play
 	v      *sim.View
 	always bool
-	// limited says that trace.limit stands for the requested times that a log lacks, so that its estimates are no run times.
+	// limited says that trace.limit stands for the requested times that a log lacks, so that no estimate is a run time.
 	limited bool
 	begun   bool
 	point   *sim.Point
