@@ -46,6 +46,9 @@ func (n *news) clear() {
 	*n = news{n.jobs[:0], n.text[:0], n.events[:0], n.gpus[:0], n.expects[:0], n.ended[:0]}
 }
 
+// any reports whether there is some.
+func (n *news) any() bool { return len(n.jobs)+len(n.events)+len(n.expects)+len(n.ended) > 0 }
+
 // large reports whether there is so much of it that it should be sent before the play goes on.
 func (n *news) large() bool {
 	const rows = 1 << 14

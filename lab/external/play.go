@@ -55,10 +55,6 @@ const slice = 250 * time.Millisecond
 // advance decides what the client has sent, and goes on to the next point at which it is asked, to the end, or until
 // the time is over. Errors are the server's; what the client or the policy has done wrong ends the play.
 func (p *play) advance(ctx context.Context, clock func() time.Duration) error {
-	p.news.clear()
-	if p.over {
-		return nil
-	}
 	began := clock()
 	for first := true; ; first = false {
 		if !first && (p.news.large() || clock()-began > slice) {

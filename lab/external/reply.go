@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"clustergym/bridge/handle"
 	"clustergym/bridge/wire"
@@ -20,12 +21,21 @@ func (s *simulations) Do(ctx context.Context, op string, re uint32, req wire.Map
 	if s.broken {
 		return wire.Errorf(wire.EnvFault, "a request took too long, and the simulations are lost: simulate again")
 	}
+	// Other policies play when the client's schedulers have ended, so that no client can read run times in what they did.
+	own := slices.ContainsFunc(s.plays, func(p *play) bool { return p.Policy == nil && !p.over })
 	if e := s.read(req); e != nil {
 		return e
 	}
 	// From here on the plays advance: an error loses them.
 	s.broken = true
-	err := par.For(ctx, s.workers, len(s.plays), func(_, i int) error { return s.plays[i].advance(ctx, s.clock) })
+	err := par.For(ctx, s.workers, len(s.plays), func(_, i int) error {
+		p := s.plays[i]
+		p.news.clear()
+		if p.over || own && p.Policy != nil {
+			return nil
+		}
+		return p.advance(ctx, s.clock)
+	})
 	if err != nil {
 		return err
 	}
@@ -111,12 +121,12 @@ func (s *simulations) writeOpened(w *wire.Writer, o *handle.Opening) {
 	))
 }
 
-// write writes the reply to decide: every play that has not been reported as ended. What describes the workload as a
+// write writes the reply to decide: every play that has something to tell. What describes the workload as a
 // whole, its hash and the share of the GPU time that was left out, depends on run times, so that it comes with the end.
 func (s *simulations) write(re uint32, w *wire.Writer) {
 	n, over := 0, true
 	for _, p := range s.plays {
-		if !p.told {
+		if p.tells() {
 			n++
 		}
 		over = over && p.over
@@ -133,11 +143,14 @@ func (s *simulations) write(re uint32, w *wire.Writer) {
 	w.Key("plays")
 	w.List(n)
 	for i, p := range s.plays {
-		if !p.told {
+		if p.tells() {
 			p.write(i, w)
 		}
 	}
 }
+
+// tells reports whether the client is to be told something of the play.
+func (p *play) tells() bool { return !p.told && (p.asks || p.over || p.news.any()) }
 
 // write writes the entry of play i.
 func (p *play) write(i int, w *wire.Writer) {

@@ -119,8 +119,8 @@ class Run:
             return Columns()
         cluster.take(entry)
         self.points += 1
-        queue = Jobs(self._ledger, waiting, now, False)
-        running = Jobs(self._ledger, entry["running"], now, True)
+        queue = Jobs(self._ledger, waiting.astype(np.intp), now, False)
+        running = Jobs(self._ledger, entry["running"].astype(np.intp), now, True)
         try:
             if limit_s is None:
                 return columns_of(scheduler.decide(now, queue, running, cluster))
