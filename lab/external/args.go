@@ -1,6 +1,7 @@
 package external
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -25,8 +26,6 @@ type Args struct {
 	Horizon   time.Duration `yaml:"horizon"` // end this long after the first submit; 0 = never
 	Warmup    int           `yaml:"warmup"`  // jobs at the beginning that are not counted
 	Tail      int           `yaml:"tail"`    // jobs at the end that are not counted
-	// Always asks the client at every point, also where no job waits.
-	Always bool `yaml:"always"`
 }
 
 // DefaultArgs returns what gymctl sim does without flags.
@@ -66,7 +65,18 @@ func (a *Args) config() simulate.Config {
 type part struct {
 	policy string // "" = the client's own
 	seed   uint64
+	ask    string // when the client is asked, one of asks
 }
+
+// When a client is asked: where a job waits, where one waits that fits, or whenever anything has happened.
+const (
+	askWaiting = "waiting"
+	askRoom    = "room"
+	askAlways  = "always"
+)
+
+// asks are all of these.
+var asks = []string{askWaiting, askRoom, askAlways}
 
 // mostPlays is how many plays a request may ask for.
 const mostPlays = 256
@@ -92,7 +102,15 @@ func partsOf(req wire.Map) ([]part, *wire.Error) {
 		if e != nil {
 			return nil, e
 		}
-		parts[i] = part{policy, uint64(seed)}
+		ask, e := m.Str("ask", askWaiting)
+		if e == nil && !slices.Contains(asks, ask) {
+			e = &wire.Error{Code: wire.BadRequest, Msg: fmt.Sprintf("field plays[%d].ask", i), Got: fmt.Sprintf("%.40q", ask),
+				Want: nearest.OneOf(ask, asks)}
+		}
+		if e != nil {
+			return nil, e
+		}
+		parts[i] = part{policy, uint64(seed), ask}
 	}
 	return parts, nil
 }

@@ -301,7 +301,7 @@ func (d *desk) waiting(pairs []int64) wire.Map {
 func TestEveryDecisionDoesWhatItSays(t *testing.T) {
 	d := newDesk(t, 1<<30)
 	path := trace(t, ",job_id,min_gpu,max_gpu", "0,100,1,a,,", "0,100,2,b,1,4")
-	d.must(file(path, "2x4", "always", true), "")
+	d.must(file(path, "2x4"), " always")
 	d.one()
 	p := d.one(decoded(wire.MapOf("op", []int{opStart, opStart}, "job", []int{1, 0}, "n", []int{0, 0}, "at", []int{0, 1},
 		"gpus", []int{6}, "until", 10.0)))
@@ -332,5 +332,29 @@ func TestEveryDecisionDoesWhatItSays(t *testing.T) {
 	}
 	if p = d.one(sent()); p.Get("metrics") == nil {
 		t.Errorf("the end: %v", p)
+	}
+}
+
+// A client that is asked only where a job fits is not asked where none does, and starts the same jobs at the same times.
+func TestClientsAreAskedWhenTheyWant(t *testing.T) {
+	path := trace(t, "", "0,100,1", "10,100,1", "20,100,2", "150,10,1")
+	for ask, want := range map[string][]float64{
+		"": {0, 10, 20, 100, 110, 150, 210}, " room": {0, 10, 110, 210}, " always": {0, 10, 20, 100, 110, 150, 210},
+	} {
+		d := newDesk(t, 1<<30)
+		d.must(file(path, "pool:2"), ask)
+		var at []float64
+		p := d.one()
+		for p.Get("metrics") == nil {
+			at = append(at, p.Get("now").(float64))
+			p = d.one(sent(opTry, ints(t, p, "queue")[0]))
+		}
+		if !slices.Equal(at, want) || p.Get("metrics").(wire.Map).Get("makespan_s") != 220.0 {
+			t.Errorf("%q: asked at %v, want %v", ask, at, want)
+		}
+	}
+	d := newDesk(t, 1<<30)
+	if _, err := d.opened(file(path, "pool:2"), " rooms"); err == nil || !strings.Contains(err.Error(), "room") {
+		t.Errorf("%v", err)
 	}
 }

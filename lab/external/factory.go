@@ -122,7 +122,7 @@ func (f *factory) fill(ctx context.Context, s *simulations, args *Args, given *c
 			}
 			return mistake(err)
 		}
-		s.plays = append(s.plays, newPlay(x, args))
+		s.plays = append(s.plays, newPlay(x, args, p.ask))
 	}
 	return nil
 }

@@ -51,11 +51,16 @@ func trace(t testing.TB, more string, rows ...string) string {
 	return path
 }
 
-// opened is simulate. Policies are plays, "" = the client's.
+// opened is simulate. Policies are plays, "" = the client's, " room" = the client's that is asked where one fits.
 func (d *desk) opened(kwargs wire.Map, policies ...string) (wire.Map, error) {
 	var plays []any
 	for _, p := range policies {
-		plays = append(plays, wire.MapOf("policy", p, "seed", int64(1)))
+		p, ask, _ := strings.Cut(p, " ")
+		m := wire.MapOf("policy", p, "seed", int64(1))
+		if ask != "" {
+			m.Add("ask", ask)
+		}
+		plays = append(plays, m)
 	}
 	w := wire.NewWriter(wire.Ext)
 	lim := handle.Limits{MaxEnvs: 1, MaxFrameIn: 1 << 20, MaxFrameOut: 1 << 24, Workers: 1}

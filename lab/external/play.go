@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"clustergym/internal/plain"
@@ -15,8 +16,8 @@ import (
 // play is one run of the workload. It is the sim.Scheduler of its simulator: what it decides, the client has sent.
 type play struct {
 	*simulate.Play
-	v      *sim.View
-	always bool
+	v   *sim.View
+	ask string // when the client is asked
 	// limited says that trace.limit stands for the requested times that a log lacks, so that no estimate is a run time.
 	limited bool
 	begun   bool
@@ -40,8 +41,8 @@ type play struct {
 
 var _ sim.Scheduler = (*play)(nil)
 
-func newPlay(p *simulate.Play, args *Args) *play {
-	x := &play{Play: p, v: p.Sim.View(), always: args.Always, limited: args.Trace.Limit > 0}
+func newPlay(p *simulate.Play, args *Args, ask string) *play {
+	x := &play{Play: p, v: p.Sim.View(), ask: ask, limited: args.Trace.Limit > 0}
 	if p.Policy != nil {
 		p.Policy.Reset(x.v)
 	}
@@ -86,10 +87,21 @@ func (p *play) advance(ctx context.Context, clock func() time.Duration) error {
 			p.over = true
 			return nil
 		}
-		if p.asks = p.Policy == nil && (p.always || len(p.v.Waiting()) > 0); p.asks {
+		if p.asks = p.Policy == nil && p.open(); p.asks {
 			return nil
 		}
 	}
+}
+
+// open reports whether the client is to be asked at the present point.
+func (p *play) open() bool {
+	switch p.ask {
+	case askAlways:
+		return true
+	case askRoom:
+		return slices.ContainsFunc(p.v.Waiting(), p.v.Fits)
+	}
+	return len(p.v.Waiting()) > 0
 }
 
 // decide makes the decisions at the current point: the policy's, those that the client has sent, or none.

@@ -90,6 +90,21 @@ def test_easy_in_python_equals_the_simulators_own_job_by_job(rng: np.random.Gene
     assert result[0].metrics["wait_s"]["mean"] > 100
 
 
+def test_schedulers_are_asked_when_they_want(rng: np.random.Generator) -> None:
+    class Room(Easy):
+        ask_when = "room"
+
+    class Never(Easy):
+        ask_when = "never"
+
+    jobs = draw(rng, 300, 100.0)
+    easy, room = simulate(jobs, "pool:32", [Easy(), Room()])
+    same(easy, room)
+    assert 0 < room.points < 0.8 * easy.points
+    with pytest.raises(clustergym.BadRequest, match="want one of waiting, room, always"):
+        simulate(jobs, "pool:32", Never())
+
+
 class Looks(Scheduler):
     """Notes what it sees."""
 
@@ -163,7 +178,7 @@ def test_columns_are_chosen_by_name_mask_and_index(rng: np.random.Generator) -> 
 
 def test_gpus_sizes_stops_and_timers() -> None:
     class Script(Scheduler):
-        every_point = True
+        ask_when = "always"
 
         def decide(self, now: float, queue: Any, running: Any, cluster: Any) -> Any:
             if now == 0:

@@ -310,11 +310,12 @@ class Scheduler:
 
     Attributes:
         name: of its rows in tables; by default that of the class.
-        every_point: be asked at every event, also where no job waits, as schedulers that resize or move jobs want.
+        ask_when: ``"waiting"``: after an event, where a job waits. ``"room"``: only where one waits that fits, which saves
+            time if the scheduler stops no job. ``"always"``: after every event, as schedulers that resize or move jobs want.
     """
 
     name: str = ""
-    every_point: bool = False
+    ask_when: str = "waiting"
 
     def reset(self, cluster: Cluster, seed: int) -> None:
         """Called once before a simulation. Random numbers should follow from seed alone."""

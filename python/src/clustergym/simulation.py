@@ -115,8 +115,6 @@ class Run:
         scheduler, cluster, now = self._scheduler, self._cluster, float(entry["now"])
         assert scheduler is not None
         waiting = entry["queue"]
-        if len(waiting) == 0 and not scheduler.every_point:
-            return Columns()
         cluster.take(entry)
         self.points += 1
         queue = Jobs(self._ledger, waiting.astype(np.intp), now, False)
@@ -329,8 +327,6 @@ def simulate(
         kwargs["placement"] = placement
     if horizon is not None:
         kwargs["horizon"] = horizon if isinstance(horizon, str) else f"{float(horizon):.9f}s"
-    if any(isinstance(p, Scheduler) and p.every_point for p in policies):
-        kwargs["always"] = True
     with Client(url, token=token, timeout=timeout) as client, _trace_of(trace, client) as named:
         plays = _Plays(client, {**kwargs, "trace": named}, parts)
         plays.play(limit_s)
@@ -347,7 +343,11 @@ class _Plays:
             raise Unsupported("unsupported", "this server lets no client schedule simulations", op="simulate")
         self.client = client
         self.last = 0
-        plays = [{"policy": p if isinstance(p, str) else "", "seed": s} for p, s in parts]
+        plays: list[dict[str, Any]] = []
+        for p, s in parts:
+            plays.append(
+                {"policy": p, "seed": s} if isinstance(p, str) else {"policy": "", "seed": s, "ask": p.ask_when}
+            )
         fields = {"kwargs": resolve(kwargs, client.private), "plays": plays}
         opened = client.request("simulate", fields)
         self.h = opened.get("h")
