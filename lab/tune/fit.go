@@ -26,7 +26,8 @@ type Trial func(ctx context.Context, all []Weights) ([]float64, error)
 // result is the cheapest of the means, the weights at the beginning included: what it costs elsewhere is for other jobs
 // to say. s.Windows, Draws and Every are not looked at. tick is called before each generation; nil = nobody is told.
 // The result is the same for any number of workers of trial.
-func Fit(ctx context.Context, start *Weights, s *Settings, trial Trial, tick func(generation, all int)) (Weights, *Fitted, error) {
+func Fit(ctx context.Context, start *Weights, s *Settings, trial Trial, tick func(generation, all int)) (Weights,
+	*Fitted, error) {
 	if err := s.Check(start.Policy); err != nil {
 		return Weights{}, nil, err
 	}

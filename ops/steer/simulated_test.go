@@ -37,8 +37,9 @@ func (s *startTimes) Observe(v *sim.View, p *sim.Point) error {
 }
 
 // simulated plays jobs on a cluster.
-func simulated(ctx context.Context, jobs []traces.Job, clusterName string, sch sim.Scheduler, watch ...sim.Observer) ([]time.Duration, error) {
-	spec, err := workload.ClusterSpec(clusterName)
+func simulated(ctx context.Context, jobs []traces.Job, on string, sch sim.Scheduler,
+	watch ...sim.Observer) ([]time.Duration, error) {
+	spec, err := workload.ClusterSpec(on)
 	if err != nil {
 		return nil, err
 	}

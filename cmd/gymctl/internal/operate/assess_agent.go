@@ -67,7 +67,8 @@ func (g *assessFlags) trainer(a *cli.App) assess.Trainer {
 func (g *assessFlags) sameRecord(cfg *config.Config) error {
 	if cfg.Trace.File != g.trace.File || cfg.Trace.Jobs == 0 {
 		return fault.Mistakef("--agent %s: this run has learned from %s and not from the first half of %s alone; name a new "+
-			"folder, or judge it by gymctl eval --checkpoint %s", g.agent, plain.Clip(workloadOf(cfg), 200), g.trace.File, g.agent)
+			"folder, or judge it by gymctl eval --checkpoint %s", g.agent, plain.Clip(workloadOf(cfg), 200), g.trace.File,
+			g.agent)
 	}
 	return nil
 }
