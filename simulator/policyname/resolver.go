@@ -15,6 +15,8 @@ type Resolver struct {
 	Planners []string               // policies named by one word, which take nothing
 	Ahead    []Ahead                // ways of looking ahead
 	Folder   func(path string) bool // reports whether a path is that of a run folder or checkpoint; nil = none plays here
+	// Written says in one sentence why a written order, or a rule by one, cannot play here; nil = none can.
+	Written func(n Name) error
 	// Check says in one sentence why a policy whose base exists cannot play here; nil = all can.
 	Check func(n Name) error
 }
@@ -37,6 +39,9 @@ func (r *Resolver) check(n Name) error {
 
 // Find is Resolve without Check.
 func (r *Resolver) Find(text string) (Name, error) {
+	if IsWritten(text) {
+		return r.written(text)
+	}
 	if r.Folder != nil && r.Folder(text) {
 		return Name{Kind: Folder, Base: text}, nil
 	}
@@ -66,6 +71,24 @@ func (r *Resolver) Find(text string) (Name, error) {
 		known = slices.Concat(r.Orders, r.Planners)
 	}
 	return Name{}, fmt.Errorf("%s %q is unknown; use one of %s", what, wrong, strings.Join(known, ", "))
+}
+
+// written is Find for orders that are written out.
+func (r *Resolver) written(text string) (Name, error) {
+	n, err := Parse(text)
+	switch {
+	case r.Written == nil:
+		return Name{}, fmt.Errorf("orders that are written out cannot play here; use %s", r.Forms())
+	case err != nil:
+	case n.Ahead != None && !slices.Contains(r.Ahead, n.Ahead):
+		err = fmt.Errorf("no policy can look ahead here; leave %s out", n.Ahead)
+	default:
+		err = r.Written(n)
+	}
+	if err != nil {
+		return Name{}, err
+	}
+	return n, nil
 }
 
 // near returns the name that was probably meant, each part corrected by itself, "" if none is near.
@@ -110,6 +133,9 @@ func (r *Resolver) Forms() string {
 	}
 	if len(r.Orders) > 0 {
 		forms = append(forms, "ORDER", "ORDER+ADMISSION (sjf+skip)")
+	}
+	if r.Written != nil {
+		forms = append(forms, "EXPRESSION (key: wait / gpus)")
 	}
 	if len(r.Rules) > 0 {
 		forms = append(forms, RuleForm)
