@@ -97,7 +97,7 @@ func (e *state) look() *sums {
 func seconds(d time.Duration) float64 { return d.Seconds() }
 
 // estimate returns an estimated time in seconds, above 0.
-func estimate(d time.Duration) float64 { return seconds(max(1, d)) }
+func estimate(d time.Duration) float64 { return float64(max(1, d)) / 1e9 }
 
 // quantile returns the variable of a forecast's quantile.
 func quantile(level int) func(e *state) float64 {
