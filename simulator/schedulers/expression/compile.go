@@ -37,6 +37,19 @@ type value struct {
 	// fixed says that the value is the same in every state, so that the function can be called with none.
 	fixed bool
 	looks Looks
+	// rate is by how much a number grows in a second, whatever the job and the state; NaN = that depends.
+	rate float64
+	// natural says that a number is never below 0.
+	natural bool
+}
+
+// merged returns what a value has that is computed from x and y. Its rate is unknown if the clock decides.
+func merged(k kind, x, y value) value {
+	v := value{kind: k, fixed: x.fixed && y.fixed, looks: x.looks | y.looks}
+	if v.looks&Clock != 0 {
+		v.rate = math.NaN()
+	}
+	return v
 }
 
 // compiler compiles the expressions of one order.
@@ -233,7 +246,7 @@ func (c *compiler) unary(n *ast.UnaryNode) (value, error) {
 	}
 	x, err := c.of(n.Node, number, n.Operator)
 	if f := x.number; n.Operator == "-" {
-		x.number = func(e *state) float64 { return -f(e) }
+		x.number, x.rate, x.natural = func(e *state) float64 { return -f(e) }, -x.rate, false
 	}
 	return x, err
 }
@@ -271,19 +284,31 @@ func (c *compiler) binary(n *ast.BinaryNode) (v value, err error) {
 	if err != nil {
 		return v, err
 	}
-	v = value{fixed: x.fixed && y.fixed, looks: x.looks | y.looks}
+	v = merged(number, x, y)
 	f, g := x.number, y.number
 	switch n.Operator {
 	case "+":
-		v.number = func(e *state) float64 { return f(e) + g(e) }
+		v.number, v.rate = func(e *state) float64 { return f(e) + g(e) }, x.rate+y.rate
 	case "-":
-		v.number = func(e *state) float64 { return f(e) - g(e) }
+		v.number, v.rate = func(e *state) float64 { return f(e) - g(e) }, x.rate-y.rate
 	case "*":
 		v.number = func(e *state) float64 { return f(e) * g(e) }
+		switch {
+		case x.fixed:
+			v.rate = f(nil) * y.rate
+		case y.fixed:
+			v.rate = x.rate * g(nil)
+		}
 	case "/":
 		v.number = func(e *state) float64 { return f(e) / g(e) }
+		if y.fixed {
+			v.rate = x.rate / g(nil)
+		}
 	case "<":
 		v.kind, v.truth = condition, func(e *state) bool { return f(e) < g(e) }
+		if x.natural && y.fixed && g(nil) <= 0 { // as in wait < 0 ? 0 : -wait
+			return value{kind: condition, truth: func(*state) bool { return false }, fixed: true}, nil
+		}
 	case "<=":
 		v.kind, v.truth = condition, func(e *state) bool { return f(e) <= g(e) }
 	case ">":
@@ -308,7 +333,7 @@ func (c *compiler) junction(n *ast.BinaryNode) (value, error) {
 		return value{}, err
 	}
 	f, g := x.truth, y.truth
-	v := value{kind: condition, fixed: x.fixed && y.fixed, looks: x.looks | y.looks}
+	v := merged(condition, x, y)
 	if v.truth = func(e *state) bool { return f(e) && g(e) }; n.Operator == "or" || n.Operator == "||" {
 		v.truth = func(e *state) bool { return f(e) || g(e) }
 	}
@@ -325,7 +350,7 @@ func (c *compiler) equality(n *ast.BinaryNode) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	v := value{kind: condition, fixed: x.fixed && y.fixed, looks: x.looks | y.looks}
+	v := merged(condition, x, y)
 	switch equal := n.Operator == "=="; x.kind {
 	case number:
 		f, g := x.number, y.number
@@ -365,7 +390,7 @@ func (c *compiler) among(n *ast.BinaryNode) (value, error) {
 			texts = append(texts, y.text(nil))
 		}
 	}
-	v := value{kind: condition, fixed: x.fixed, looks: x.looks}
+	v := merged(condition, x, x)
 	if f := x.number; x.kind == number {
 		v.truth = func(e *state) bool { return slices.Contains(numbers, f(e)) }
 	} else {
@@ -389,8 +414,9 @@ func (c *compiler) substring(n *ast.BinaryNode) (value, error) {
 	has := map[string]func(s, part string) bool{
 		"contains": strings.Contains, "startsWith": strings.HasPrefix, "endsWith": strings.HasSuffix,
 	}[n.Operator]
-	return value{kind: condition, truth: func(e *state) bool { return has(f(e), g(e)) }, fixed: x.fixed && y.fixed,
-		looks: x.looks | y.looks}, nil
+	v := merged(condition, x, y)
+	v.truth = func(e *state) bool { return has(f(e), g(e)) }
+	return v, nil
 }
 
 // conditional compiles CONDITION ? X : Y.
@@ -411,9 +437,18 @@ func (c *compiler) conditional(n *ast.ConditionalNode) (value, error) {
 		return value{}, err
 	}
 	f := on.truth
-	v := value{kind: x.kind, fixed: on.fixed && x.fixed && y.fixed, looks: on.looks | x.looks | y.looks}
+	if on.fixed {
+		if f(nil) {
+			return x, nil
+		}
+		return y, nil
+	}
+	v := merged(x.kind, on, merged(x.kind, x, y))
 	switch x.kind {
 	case number:
+		if on.looks&Clock == 0 && x.rate == y.rate {
+			v.rate = x.rate
+		}
 		g, h := x.number, y.number
 		v.number = func(e *state) float64 {
 			if f(e) {
@@ -473,6 +508,7 @@ func (c *compiler) call(n ast.Node, name string, args []ast.Node) (value, error)
 	}
 	if g := v.number; f.one != nil {
 		one := f.one
+		v = merged(number, v, v)
 		v.number = func(e *state) float64 { return one(g(e)) }
 	}
 	return v, nil
@@ -481,6 +517,7 @@ func (c *compiler) call(n ast.Node, name string, args []ast.Node) (value, error)
 // pair is f of two values.
 func pair(f func(x, y float64) float64, x, y value) value {
 	g, h := x.number, y.number
-	return value{number: func(e *state) float64 { return f(g(e), h(e)) }, fixed: x.fixed && y.fixed,
-		looks: x.looks | y.looks}
+	v := merged(number, x, y)
+	v.number = func(e *state) float64 { return f(g(e), h(e)) }
+	return v
 }

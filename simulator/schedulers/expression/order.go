@@ -13,13 +13,15 @@ import (
 
 // Order is a compiled order. Not safe for concurrent use: it belongs to one scheduler.
 type Order struct {
-	// Looks says what the key follows from, and Conditions what the other clauses follow from.
+	// Looks says what the rank follows from, and Conditions what the other clauses follow from. A key that grows by the
+	// same in each second for every job gives ranks that the clock does not change.
 	Looks, Conditions Looks
 
 	written     policyname.Written
 	key         func(e *state) float64
 	start, stop func(e *state) bool // nil = no such clause
 	used        []*Variable         // by the key, for messages
+	still       bool                // the key is computed as if the clock showed 0
 	state       state
 	err         error
 }
@@ -58,7 +60,9 @@ func Compile(order string) (*Order, error) {
 		}
 		switch clause.Name {
 		case policyname.Key:
-			o.key, o.Looks = v.number, v.looks
+			if o.key, o.Looks = v.number, v.looks; o.Looks&Clock != 0 && !math.IsNaN(v.rate) && !math.IsInf(v.rate, 0) {
+				o.still, o.Looks = true, o.Looks&^Clock
+			}
 			for _, name := range c.used {
 				o.used = append(o.used, c.variables[name])
 			}
@@ -90,14 +94,16 @@ func (o *Order) Err() error { return o.err }
 
 // at sets the state to job j of a run.
 func (o *Order) at(v *sim.View, j sim.Job, est *sim.Estimates) *state {
-	o.state.view, o.state.job, o.state.est = v, j, est
+	o.state.view, o.state.job, o.state.est, o.state.origin = v, j, est, false
 	return &o.state
 }
 
-// Key returns the rank of j, least first. It is finite: infinite keys are the greatest and the least number, so that a
+// Key returns the rank of j, least first: the key, or what it was at time 0 if it grows by the same for every job, so
+// that ranks of different times compare. It is finite: infinite keys are the greatest and the least number, so that a
 // caller can rank before and behind all. A key that is not a number is the greatest, and sets Err.
 func (o *Order) Key(v *sim.View, j sim.Job, est *sim.Estimates) float64 {
 	e := o.at(v, j, est)
+	e.origin = o.still
 	x := o.key(e)
 	if x >= -math.MaxFloat64 && x <= math.MaxFloat64 {
 		return x
@@ -115,6 +121,7 @@ func (o *Order) undefined(e *state) {
 		return
 	}
 	var with []string
+	e.origin = false
 	for _, v := range o.used {
 		with = append(with, fmt.Sprintf("%s = %.6g", v.Name, v.number(e)))
 	}

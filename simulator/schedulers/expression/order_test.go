@@ -117,10 +117,13 @@ func TestVariablesByHand(t *testing.T) {
 		case "running":
 			key = "running ? 1 : 0"
 		}
+		seen[strings.Fields(key)[0]] = true
+		if key == "wait" || key == "now" {
+			key += " ** 1" // alone, only differences between jobs matter
+		}
 		if got := compiled(t, "key: "+key).Key(v, job, &exact); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
-		seen[strings.Fields(key)[0]] = true
 	}
 	for _, x := range expression.Variables() {
 		if !seen[x.Name] {
@@ -239,7 +242,7 @@ func TestKeysThatAreNoNumbers(t *testing.T) {
 // What an expression looks at decides when it is computed again, and on which rungs.
 func TestOrdersSayWhatTheyLookAt(t *testing.T) {
 	for key, want := range map[string]expression.Looks{
-		"gpus": 0, "wait": expression.Clock, "free_gpus * 0": expression.Usage, "estimate": expression.Estimates,
+		"gpus": 0, "wait ** 2": expression.Clock, "free_gpus * 0": expression.Usage, "estimate": expression.Estimates,
 		"run_time": expression.Estimates | expression.RunTimes, "max(now, left)": expression.Clock | expression.Estimates,
 		"user == 'a' ? 1 : user_gpus": expression.Usage, "-wait ** gpus": expression.Clock,
 		"position in [1] and wait > 1 ? 1 : 0": expression.Clock, "vc contains 'a' ? left : 0": expression.Estimates,
@@ -257,6 +260,32 @@ func TestOrdersSayWhatTheyLookAt(t *testing.T) {
 	if o.Start(v, 1, &exact) || o.Stop(v, 0, &exact) || !compiled(t, "key: 1; stop if: ran >= 60").Stop(v, 0, &exact) ||
 		!compiled(t, "key: 1").Start(v, 1, &exact) || compiled(t, "key: 1").Stop(v, 0, &exact) {
 		t.Error("conditions are wrong")
+	}
+}
+
+// Ranks by a key that grows by the same in each second for every job do not change with the clock: the key is that of
+// time 0, and b, submitted at 70 s, has waited for -70 s then.
+func TestRanksThatTheClockDoesNotChange(t *testing.T) {
+	v := midway(t)
+	for key, want := range map[string]float64{
+		"wait": -70, "-wait": 70, "now": 0, "3 * wait / 6 - gpus": -36.5, "estimate - 2 * wait": 190, "wait - now": -70,
+		"user == 'x' ? wait : 5 + wait": -65, "max(wait)": -70, "wait * $a; $a: 2": -140, "user_gpus + wait": -70,
+		"wait < 0 ? 0 : -wait": 70, "priority < 0 ? wait : wait": -70,
+	} {
+		o := compiled(t, "key: "+key)
+		if got := o.Key(v, 1, &exact); got != want || o.Looks&expression.Clock != 0 {
+			t.Errorf("%s is %v and looks at %b, want %v and not at the clock", key, got, o.Looks, want)
+		}
+	}
+	for _, key := range []string{"wait ** 1", "wait * gpus", "wait / estimate", "1 / wait", "wait * wait", "abs(wait)", "wait % 7",
+		"max(wait, 1)", "wait > 5 ? 0 : 1", "wait < 5 ? wait : wait", "running ? wait : 0", "wait * (1 / 0)", "wait in [1] ? 0 : 1"} {
+		if o := compiled(t, "key: "+key); o.Looks&expression.Clock == 0 {
+			t.Errorf("%s does not look at the clock", key)
+		}
+	}
+	o := compiled(t, "key: -wait; start if: wait > 20") // conditions see the clock
+	if o.Key(v, 1, &exact); !o.Start(v, 1, &exact) || o.Start(v, 2, &exact) {
+		t.Error("a condition does not see how long a job has waited")
 	}
 }
 
@@ -312,7 +341,7 @@ func TestRandomExpressionsAreComputed(t *testing.T) {
 	v := midway(t)
 	rapid.Check(t, func(t *rapid.T) {
 		w := numbers(5).Draw(t, "expression")
-		o, err := expression.Compile("key: " + w.text + "; $a: 0.25")
+		o, err := expression.Compile("key: " + w.text + " + 0 * wait ** 2; $a: 0.25")
 		if err != nil {
 			if len(w.text) > policyname.MostWritten-20 {
 				t.Skip("it is too long")

@@ -14,7 +14,7 @@ type Looks uint8
 
 // What a value can follow from, besides what never changes of a waiting job.
 const (
-	Clock     Looks = 1 << iota // the time: it changes while a job waits
+	Clock     Looks = 1 << iota // the time: it changes while a job waits, and the ranks with it
 	Usage                       // what waits and runs: every decision changes it
 	Estimates                   // what is known of run times
 	RunTimes                    // the run times themselves, which only the rung exact knows
@@ -38,6 +38,10 @@ func (v *Variable) Kind() string { return v.value().kind.String() }
 
 func (v *Variable) value() value {
 	x := value{number: v.number, truth: v.truth, text: v.text, looks: v.Looks}
+	if v.Looks&Clock != 0 {
+		x.rate = 1
+	}
+	x.natural = v.number != nil && v.Name != "priority"
 	switch {
 	case v.truth != nil:
 		x.kind = condition
@@ -53,6 +57,16 @@ type state struct {
 	job  sim.Job
 	est  *sim.Estimates
 	sums sums
+	// origin says that the clock is taken to show 0, so that a job has waited for less than no time.
+	origin bool
+}
+
+// now returns the time on the clock.
+func (e *state) now() time.Duration {
+	if e.origin {
+		return 0
+	}
+	return e.view.Now()
 }
 
 // sums are over the jobs of a run, at one moment of it.
@@ -124,7 +138,7 @@ var _ = [1]struct{}{}[nineTenths+1-predict.Quantiles] // the levels are these
 func Variables() []Variable {
 	return []Variable{
 		{Name: "wait", Unit: "s", About: "time since its submit", Looks: Clock,
-			number: func(e *state) float64 { return seconds(e.view.Now() - e.view.Trace(e.job).Submit) }},
+			number: func(e *state) float64 { return seconds(e.now() - e.view.Trace(e.job).Submit) }},
 		{Name: "submit", Unit: "s", About: "its submit on the clock of the run",
 			number: func(e *state) float64 { return seconds(e.view.Trace(e.job).Submit) }},
 		{Name: "position", Unit: "jobs", About: "jobs before it in the trace that fit the cluster",
@@ -188,7 +202,7 @@ func Variables() []Variable {
 			truth: func(e *state) bool { return e.view.State(e.job) == sim.Running }},
 
 		{Name: "now", Unit: "s", About: "the clock of the run", Looks: Clock,
-			number: func(e *state) float64 { return seconds(e.view.Now()) }},
+			number: func(e *state) float64 { return seconds(e.now()) }},
 		{Name: "total_gpus", Unit: "GPUs", About: "GPUs or processors of the cluster",
 			number: func(e *state) float64 { return float64(place.OwnGPUs(e.view.Cluster())) }},
 		{Name: "free_gpus", Unit: "GPUs", About: "free ones, shared ones by what is left", Looks: Usage,
