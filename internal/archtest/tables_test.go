@@ -72,6 +72,9 @@ var arrows = map[string][]string{
 		"simulator/schedulers/...", "traces"},
 	// a job, its request and its key; nothing of the policy that made it
 	"simulator/schedulers/queue":     {"simulator/cluster", "simulator/sim"},
+	// what users write, compiled: variables of jobs and of what runs
+	"simulator/schedulers/expression": {"simulator/policyname", "simulator/predict", "simulator/sim",
+		"simulator/schedulers/queue", "simulator/schedulers/place"},
 	"simulator/schedulers/attained":  {"simulator/sim", "simulator/schedulers/queue"},
 	"simulator/schedulers/fairshare": {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue"},
 	"simulator/schedulers/place":     {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "traces"},
@@ -258,6 +261,8 @@ var libraries = map[string][]string{
 	"env/encode":                  {"golang.org/x/sys"},   // which instructions the processor has
 	"env/paint":                   {"golang.org/x/image"}, // fonts, and smooth edges of shapes
 	"simulator/schedulers/rounds": {"gonum.org/v1/gonum"},
+	// the parser of expressions, and its trees
+	"simulator/schedulers/expression": {"github.com/expr-lang/expr"},
 	"nets/...": {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm",
 		"go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
 	// the wire format of Protocol Buffers, without generated code

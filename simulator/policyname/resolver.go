@@ -120,6 +120,17 @@ func (r *Resolver) near(text string) string {
 	return ""
 }
 
+// Compiles begins what is said to be right in place of a written order that is wrong: the reason follows.
+const Compiles = "an expression that can be computed: "
+
+// Wanted says what would be right in place of text, which Resolve or Find has refused with err.
+func (r *Resolver) Wanted(text string, err error) string {
+	if IsWritten(text) && r.Written != nil {
+		return Compiles + err.Error()
+	}
+	return r.Forms() + ": " + err.Error()
+}
+
 // Forms says in words how the policies that play here are named.
 func (r *Resolver) Forms() string {
 	var forms []string

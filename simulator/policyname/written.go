@@ -331,6 +331,15 @@ func (w Written) String() string {
 	return text
 }
 
+// Excerpt returns text for messages: the beginning of a long order that is written out.
+func Excerpt(text string) string {
+	const most = 100
+	if letters := []rune(text); IsWritten(text) && len(letters) > most {
+		return string(letters[:most-1]) + "…"
+	}
+	return text
+}
+
 // Short returns what tables show of a policy called text: a written order by its label if it has one, and by the first
 // digits of its SHA-256 if it is long and has none; all others as they are.
 func Short(text string) string {

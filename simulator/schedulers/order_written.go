@@ -46,6 +46,12 @@ func CheckWritten(n policyname.Name) error {
 	return err
 }
 
+// Written reports whether order is written out and can be computed.
+func Written(order string) bool {
+	r, _, _ := named(order)
+	return r.written != nil
+}
+
 // Known reports whether there is an order or policy called name, or one that is written out so.
 func Known(name string) bool {
 	_, _, ok := named(name)
@@ -58,11 +64,8 @@ func whyUnknown(order string) string {
 		return nearest.OneOf(order, Orders())
 	}
 	_, err := writtenRule(order)
-	return Compiles + err.Error()
+	return policyname.Compiles + err.Error()
 }
-
-// Compiles begins what is said to be right in place of a written order that is wrong: the reason follows.
-const Compiles = "an expression that can be computed: "
 
 // beyond reports whether a written order looks at run times, which est does not give.
 func (r *rule) beyond(est sim.Estimates) bool {

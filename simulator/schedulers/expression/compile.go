@@ -12,6 +12,7 @@ import (
 	"github.com/expr-lang/expr/parser"
 
 	"clustergym/internal/nearest"
+	"clustergym/simulator/policyname"
 )
 
 // kind is the type of a value.
@@ -216,6 +217,11 @@ func (c *compiler) variable(n *ast.IdentifierNode) (value, error) {
 	names := make([]string, 0, len(c.variables))
 	for _, v := range Variables() {
 		names = append(names, v.Name)
+	}
+	// The end of an order may be an admission that is misspelt.
+	if near := nearest.Name(n.Value, append(policyname.Admissions(), policyname.Backfills()...)); near != "" &&
+		nearest.Name(n.Value, names) == "" {
+		return value{}, wrong(n, "%q is unknown; use +%s at the end", n.Value, near)
 	}
 	return value{}, wrong(n, "%q is unknown; use %s", n.Value, likely(n.Value, names))
 }

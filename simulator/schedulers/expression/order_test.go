@@ -168,6 +168,7 @@ func TestOrdersThatAreRefused(t *testing.T) {
 	for order, want := range map[string]string{
 		"key: waitt / gpus":             `key: column 1: "waitt" is unknown; use wait`,
 		"key: gpus * xyzzy":             `key: column 8: "xyzzy" is unknown; use one of wait, submit, position, `,
+		"key: gpus+comit":               `key: column 6: "comit" is unknown; use +commit at the end`,
 		"key: user":                     "key: it is a text; write a number",
 		"key: gpus < 2":                 "key: it is a condition; write a number, as CONDITION ? 0 : 1",
 		"key: gpus; start if: wait":     "start if: it is a number; write a condition, such as gpus <= 8",
