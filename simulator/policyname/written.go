@@ -361,8 +361,14 @@ func (n Name) Short() string {
 	case w.Label != "":
 		n.Base = w.Label
 	case len(n.Base) > shortest:
-		sum := sha256.Sum256([]byte(n.Base))
-		n.Base = "expr-" + hex.EncodeToString(sum[:4])
+		return n.Digest()
 	}
+	return n.String()
+}
+
+// Digest returns the name with the first digits of the order's SHA-256 in place of the order.
+func (n Name) Digest() string {
+	sum := sha256.Sum256([]byte(n.Base))
+	n.Base = "expr-" + hex.EncodeToString(sum[:4])
 	return n.String()
 }
