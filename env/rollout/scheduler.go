@@ -17,7 +17,8 @@ import (
 
 // Names resolves the names of policies over the whole queue of a simulator, among them those that look ahead.
 func Names() *policyname.Resolver {
-	return &policyname.Resolver{Orders: schedulers.Orders(), Written: schedulers.CheckWritten, Ahead: []policyname.Ahead{policyname.Rollout},
+	return &policyname.Resolver{Orders: schedulers.Orders(), Written: schedulers.CheckWritten,
+		Ahead: []policyname.Ahead{policyname.Rollout},
 		Check: func(n policyname.Name) error {
 			c := schedulers.Named(n)
 			if err := c.Validate(); err != nil || n.Ahead == policyname.None {

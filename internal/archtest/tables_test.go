@@ -71,7 +71,7 @@ var arrows = map[string][]string{
 	"simulator/schedulers": {"simulator/cluster", "simulator/policyname", "simulator/predict", "simulator/sim",
 		"simulator/schedulers/...", "traces"},
 	// a job, its request and its key; nothing of the policy that made it
-	"simulator/schedulers/queue":     {"simulator/cluster", "simulator/sim"},
+	"simulator/schedulers/queue": {"simulator/cluster", "simulator/sim"},
 	// what users write, compiled: variables of jobs and of what runs
 	"simulator/schedulers/expression": {"simulator/policyname", "simulator/predict", "simulator/sim",
 		"simulator/schedulers/queue", "simulator/schedulers/place"},
@@ -307,7 +307,9 @@ const maxLines = 4000
 var large = map[string]string{
 	"lab/arena": "one runner plays windows, episodes and streams, here, on other machines and in other programs; a part would " +
 		"reach into its games",
-	"lab/envs":          "the descriptors of all environments, which other packages read as one table, with their memory and hashes",
+	"lab/envs": "the descriptors of all environments, which other packages read as one table, with their memory and hashes",
+	"simulator/schedulers": "orders, admissions and back-filling keep the books of one queue, and preempt by them; queues, " +
+		"placements and expressions have packages of their own",
 	"simulator/sim":     "what plays, what branches and what follows write the same books, and no other package may",
 	"experiments/study": "a report.yaml is read into the tables, figures and claims of a study, which are drawn and compared here",
 }

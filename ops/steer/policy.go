@@ -100,8 +100,9 @@ func Open(c *Choice, l mirror.Layout) (*Policy, error) {
 // Names resolves the names of policies on a cluster.
 func Names() *policyname.Resolver {
 	return &policyname.Resolver{
-		Folder: isFolder, Orders: schedulers.Orders(), Rules: schedulers.Orders(), Written: envs.Find(jobselect.V1).CheckWritten,
-		Ahead: []policyname.Ahead{policyname.Rollout},
+		Folder: isFolder, Orders: schedulers.Orders(), Rules: schedulers.Orders(),
+		Written: envs.Find(jobselect.V1).CheckWritten,
+		Ahead:   []policyname.Ahead{policyname.Rollout},
 		Check: func(n policyname.Name) error {
 			if schedulers.Preemptive(n.Base) {
 				return fault.Errorf(

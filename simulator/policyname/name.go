@@ -5,7 +5,9 @@
 //	PLANNER                                             over a whole instance at once
 //	DIR, FILE.onnx                                      a run folder or checkpoint, a model
 //
-// An ORDER or RULE is a word, or is written out as expressions (Written): key: wait / (estimate * gpus). It is the only package that takes such a name apart. It has no list of orders, rules and planners: each place in
+// An ORDER or RULE is a word, or is written out as expressions (Written): key: wait / (estimate * gpus).
+//
+// It is the only package that takes such a name apart. It has no list of orders, rules and planners: each place in
 // which policies play describes in a Resolver which of them it has.
 package policyname
 

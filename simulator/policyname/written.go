@@ -17,9 +17,9 @@ import (
 //	[LABEL = ]CLAUSE[; CLAUSE]…        fair = key: user_gpus - wait / 3600; start if: gpus <= 8
 //
 // A clause is one of Clauses or a constant, a colon, and an expression that package expression compiles. It ends at a
-// semicolon, or where a line begins the next clause; // and a # at the beginning of a line begin a comment. The label is
-// what tables call the order. Admission and back-filling stand behind it as behind every order: key: estimate+skip. No
-// variable of an expression has the name of an admission or a kind of back-filling.
+// semicolon, or where a line begins the next clause. A comment begins with // or, at the beginning of a line, with #.
+// The label is what tables call the order. Admission and back-filling stand behind it as behind every order: key:
+// estimate+skip. No variable of an expression has the name of an admission or a kind of back-filling.
 
 // The clauses of a written order.
 const (

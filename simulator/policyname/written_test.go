@@ -10,21 +10,22 @@ import (
 
 func TestWrittenOrdersAreTakenApart(t *testing.T) {
 	for text, want := range map[string]Name{
-		"key: estimate":                                     {Base: "key: estimate"},
-		" key :estimate +skip ":                             {Base: "key: estimate", Admission: "skip"},
-		"key: wait + 1+strict+easy":                         {Base: "key: wait + 1", Admission: "strict", Backfill: "easy"},
-		"key: estimate+easy":                                {Base: "key: estimate", Backfill: "easy"},
-		"rollout:key: -wait/gpus+skip":                      {Ahead: Rollout, Base: "key: -wait/gpus", Admission: "skip"},
-		"key: estimate@slots":                               {Kind: Rule, Base: "key: estimate"},
-		"fair = key: user_gpus":                             {Base: "fair = key: user_gpus"},
-		"hindsight:a-1.b=key:gpus+skip":                     {Ahead: Hindsight, Base: "a-1.b = key: gpus", Admission: "skip"},
+		"key: estimate":                {Base: "key: estimate"},
+		" key :estimate +skip ":        {Base: "key: estimate", Admission: "skip"},
+		"key: wait + 1+strict+easy":    {Base: "key: wait + 1", Admission: "strict", Backfill: "easy"},
+		"key: estimate+easy":           {Base: "key: estimate", Backfill: "easy"},
+		"rollout:key: -wait/gpus+skip": {Ahead: Rollout, Base: "key: -wait/gpus", Admission: "skip"},
+		"key: estimate@slots":          {Kind: Rule, Base: "key: estimate"},
+		"fair = key: user_gpus":        {Base: "fair = key: user_gpus"},
+		"hindsight:a-1.b=key:gpus+skip": {Ahead: Hindsight, Base: "a-1.b = key: gpus",
+			Admission: "skip"},
 		"# mine\n// too\nkey: gpus // GPUs\nstop  if: true": {Base: "key: gpus; stop if: true"},
 		"key: gpus > 1 ?\n  wait : estimate\n":              {Base: "key: gpus > 1 ? wait : estimate"},
 		"$a: 1; key: gpus ** $a; start if: wait > 5":        {Base: "$a: 1; key: gpus ** $a; start if: wait > 5"},
 		`key: user == "a;b: +skip" ? 0 : 1`:                 {Base: `key: user == "a;b: +skip" ? 0 : 1`},
 		"key: user == 'http://x' ? 0 : 1":                   {Base: "key: user == 'http://x' ? 0 : 1"},
 		"start if: gpus < 2\nkey: max(\n  wait,\n  1)":      {Base: "start if: gpus < 2; key: max( wait, 1)"},
-		"key: x.onnx":                                       {Base: "key: x.onnx"},
+		"key: x.onnx": {Base: "key: x.onnx"},
 	} {
 		n, err := Parse(text)
 		if err != nil || n != want {
@@ -34,7 +35,8 @@ func TestWrittenOrdersAreTakenApart(t *testing.T) {
 			t.Errorf("%q is written as %q, which is %+v (%v)", text, n, again, err)
 		}
 	}
-	for _, text := range []string{"", "sjf", "keys: x", "fifo+skip", "a/b:c", "x = y", "keynote", "1a = key: x", "$: 1", "key"} {
+	for _, text := range []string{"", "sjf", "keys: x", "fifo+skip", "a/b:c", "x = y", "keynote", "1a = key: x",
+		"$: 1", "key"} {
 		if IsWritten(text) {
 			t.Errorf("%q is taken for a written order", text)
 		}
@@ -43,17 +45,18 @@ func TestWrittenOrdersAreTakenApart(t *testing.T) {
 
 func TestWrittenOrdersThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"key:":                          "key: is empty",
-		"key: ;":                        "key: is empty",
-		"start if: true":                "it has no key; write key: and an expression",
-		"key: wait; key: gpus":          "it has key: twice",
-		"$a: 1; $a: 2; key: $a":         "it has $a: twice",
-		"key: wait; strat if: gpus < 2": `a clause begins with "strat if"; begin it with key:, start if:, stop if: or $NAME:; did you mean start if?`,
-		"key: wait; gpus":               `a clause begins with "gpus"`,
-		"key: gpus+skip+skip":           "what follows the order is +strict",
-		"key: gpus+easy+skip":           "what follows the order is +strict",
-		"key: gpus+skip@slots":          "a rule has neither admission nor back-filling; leave +skip out",
-		"key: \x1b[31m":                 "it contains U+001B, which cannot be printed",
+		"key:":                  "key: is empty",
+		"key: ;":                "key: is empty",
+		"start if: true":        "it has no key; write key: and an expression",
+		"key: wait; key: gpus":  "it has key: twice",
+		"$a: 1; $a: 2; key: $a": "it has $a: twice",
+		"key: wait; star if: gpus < 2": `a clause begins with "star if"; begin it with key:, start if:, stop if: or $NAME:; ` +
+			`did you mean start if?`,
+		"key: wait; gpus":                             `a clause begins with "gpus"`,
+		"key: gpus+skip+skip":                         "what follows the order is +strict",
+		"key: gpus+easy+skip":                         "what follows the order is +strict",
+		"key: gpus+skip@slots":                        "a rule has neither admission nor back-filling; leave +skip out",
+		"key: \x1b[31m":                               "it contains U+001B, which cannot be printed",
 		"key: " + strings.Repeat("1+", MostWritten/2): "it has 4005 bytes; write an order in at most 4000",
 	} {
 		n, err := Parse(text)
@@ -118,7 +121,8 @@ func TestWrittenOrdersResolve(t *testing.T) {
 
 // What is read is written on one line and read as the same order, and a list of such names is split into them.
 func TestWrittenOrdersComeBack(t *testing.T) {
-	part := rapid.SampledFrom([]string{"wait", "gpus ", "+", " - 1", "(a, b)", "\n", "'x,;:'", `"\""`, "// c\n", "?", ":", "==",
+	part := rapid.SampledFrom([]string{"wait", "gpus ", "+", " - 1", "(a, b)", "\n", "'x,;:'", `"\""`, "// c\n",
+		"?", ":", "==",
 		"[1,2]", "`q`"})
 	rapid.Check(t, func(t *rapid.T) {
 		text := "key: " + strings.Join(rapid.SliceOfN(part, 1, 12).Draw(t, "parts"), "")

@@ -12,9 +12,9 @@ import (
 // writtenRule returns the rule of an order that a user has written out (package expression). It has a state of its
 // own, so every scheduler needs one.
 //
-// An order with stop if preempts: running and waiting jobs are ranked together, and a running job is stopped only if the
-// condition is true of it. A job of which start if is false counts as not waiting, until the next decision, unless no
-// job runs: something must always start.
+// An order with stop if preempts: running and waiting jobs are ranked together, and a running job is stopped only if
+// the condition is true of it. A job of which start if is false counts as not waiting, until the next decision, unless
+// no job runs: something must always start.
 func writtenRule(order string) (rule, error) {
 	o, err := expression.Compile(order)
 	if err != nil {
@@ -75,8 +75,8 @@ func (r *rule) beyond(est sim.Estimates) bool {
 
 // beyondWanted says what would be right in place of estimates beyond which an order looks.
 func beyondWanted(order string) string {
-	return "exact, as " + order + " looks at run_time, which only that rung knows; or estimate in its place, what is known " +
-		"of the run time on every rung but none"
+	return "exact, as " + order + " looks at run_time, which only that rung knows; or estimate in its place, what is " +
+		"known of the run time on every rung but none"
 }
 
 // heldBack reports whether start if keeps j, which waits, from starting now. busy says that a job runs or will.

@@ -69,7 +69,6 @@ func TestWrittenOrdersKeepPromises(t *testing.T) {
 // conditions checks that jobs start and stop only as their order's conditions allow.
 type conditions struct {
 	start, stop func(v *sim.View, j sim.Job) bool
-	runs        int // jobs at the last point
 	err         error
 }
 
@@ -97,7 +96,8 @@ func TestConditionsHold(t *testing.T) {
 	if raced.On {
 		t.Skip("a policy is one goroutine")
 	}
-	for _, order := range []string{"key: estimate; start if: gpus < 2 or wait >= 5", "key: gpus; start if: position % 3 < 2",
+	for _, order := range []string{"key: estimate; start if: gpus < 2 or wait >= 5",
+		"key: gpus; start if: position % 3 < 2",
 		"key: estimate; start if: user_gpus < 2", "key: left; start if: gpus < 2 or wait >= 5; stop if: ran >= 3",
 		"key: -gpus; stop if: position % 2 == 0"} {
 		t.Run(order, func(t *testing.T) {
@@ -145,7 +145,8 @@ func TestConditionsHold(t *testing.T) {
 // Four GPUs. A holds three until 10 s; B of one is held back until something else ends, C starts at once; at 20 s
 // nothing runs, so B starts although it is held back.
 func TestStartIfByHand(t *testing.T) {
-	jobs := []traces.Job{whole("A", 0, 10*second, 3), whole("B", second, 5*second, 1), whole("C", 2*second, 18*second, 1)}
+	jobs := []traces.Job{whole("A", 0, 10*second, 3), whole("B", second, 5*second, 1), whole("C", 2*second,
+		18*second, 1)}
 	for admission, want := range map[string]string{
 		"skip":   "0s start A, 2s start C, 10s finish A, 20s finish C, 20s start B, 25s finish B",
 		"strict": "0s start A, 2s start C, 10s finish A, 20s finish C, 20s start B, 25s finish B",
@@ -159,7 +160,8 @@ func TestStartIfByHand(t *testing.T) {
 
 // One GPU. A is stopped for the shorter B only after it has run for 5 s, when C comes.
 func TestStopIfByHand(t *testing.T) {
-	jobs := []traces.Job{whole("A", 0, 20*second, 1), whole("B", 2*second, 3*second, 1), whole("C", 6*second, 9*second, 1)}
+	jobs := []traces.Job{whole("A", 0, 20*second, 1), whole("B", 2*second, 3*second, 1), whole("C", 6*second,
+		9*second, 1)}
 	h := scheduler(t, func(c *schedulers.Config) { c.Order = "key: estimate; stop if: ran > 5" })
 	check(t, "stop if", events(t, cluster.Spec{Pool: 1}, jobs, h),
 		"0s start A, 6s preempt A, 6s start B, 9s finish B, 9s start C, 18s finish C, 18s start A, 32s finish A")
@@ -172,7 +174,8 @@ func TestAKeyThatIsNoNumberEndsTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Reset(&traces.Slice{Jobs: []traces.Job{whole("A", 0, 20*second, 1), whole("B", second, second, 1)}}); err != nil {
+	if err := m.Reset(&traces.Slice{Jobs: []traces.Job{whole("A", 0, 20*second, 1), whole("B", second, second,
+		1)}}); err != nil {
 		t.Fatal(err)
 	}
 	err = sim.Run(context.Background(), m, h)
@@ -186,26 +189,31 @@ func TestWrittenOrdersThatCannotPlay(t *testing.T) {
 	for _, c := range []struct {
 		order, admission, backfill, estimates, want string
 	}{
-		{"key: waitt", "", "", "exact", `order: got "key: waitt", want an expression that can be computed: key: column 1: ` +
-			`"waitt" is unknown; use wait`},
+		{"key: waitt", "", "", "exact",
+			`order: got "key: waitt", want an expression that can be computed: key: column 1: ` +
+				`"waitt" is unknown; use wait`},
 		{"sjf = key: wait", "", "", "exact", "sjf is the name of another order; choose another one, such as my-sjf"},
-		{"key: run_time", "", "", "history", `estimates: got "history", want exact, as key: run_time looks at run_time, which ` +
-			`only that rung knows; or estimate in its place, what is known of the run time on every rung but none`},
+		{"key: run_time", "", "", "history",
+			`estimates: got "history", want exact, as key: run_time looks at run_time, which ` +
+				`only that rung knows; or estimate in its place, what is known of the run time on every rung but none`},
 		{"key: gpus; start if: run_time > 5", "", "", "trace", "which only that rung knows"},
-		{"key: estimate", "", "", "none", `estimates: got "none", want trace, history, gbdt, exact or noisy:SIGMA, as order ` +
-			`key: estimate ranks by run times`},
+		{"key: estimate", "", "", "none",
+			`estimates: got "none", want trace, history, gbdt, exact or noisy:SIGMA, as order ` +
+				`key: estimate ranks by run times`},
 		{"key: left; stop if: true", "commit", "", "exact", "strict or skip: key: left; stop if: true stops running jobs"},
 		{"key: gpus; start if: gpus < 2", "", "easy", "exact", "none: a job that start if holds back gets no reservation"},
 		{"key: gpus; start if: gpus < 2", "commit", "", "exact", "strict or skip: start if holds jobs back"},
 	} {
 		cfg := schedulers.DefaultConfig()
-		cfg.Order, cfg.Admission, cfg.Backfill, cfg.Estimates = c.order, c.admission, c.backfill, sim.MustEstimates(c.estimates)
+		cfg.Order, cfg.Admission, cfg.Backfill, cfg.Estimates = c.order, c.admission, c.backfill,
+			sim.MustEstimates(c.estimates)
 		if _, err := schedulers.New(cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s with %s on %s: %v, want %s", c.order, c.admission+c.backfill, c.estimates, err, c.want)
 		}
 	}
 	for name, want := range map[string]string{
-		"key: gpus+skip+easy": "none with admission skip", "key: user": "it is a text", "key: estimate@slots": "leave @slots out",
+		"key: gpus+skip+easy": "none with admission skip", "key: user": "it is a text",
+		"key: estimate@slots": "leave @slots out",
 	} {
 		if _, err := schedulers.Names().Resolve(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", name, err, want)

@@ -5,9 +5,10 @@
 //	stop if: ran > 3600
 //
 // The syntax is that of Expr (github.com/expr-lang/expr), whose parser reads it. What is computed is a part of that
-// language: numbers, conditions and texts, their operators, and Functions, over Variables. There are no arrays but lists
-// of constants behind in, no loops, no declarations, no clock, no chance, and nothing is read or written. So an
-// expression ends after as many steps as it has signs, and gives the same result for the same state of a run.
+// language: numbers, conditions and texts, their operators, and Functions, over Variables. There are no arrays except
+// lists of constants behind in, no loops, no declarations, no clock of the machine and no chance, and nothing is read
+// or written. So an expression ends after as many steps as it has signs, and gives the same result for the same state
+// of a run.
 //
 // An expression is compiled once, with its types, into a tree of Go functions: no value is boxed, and nothing is
 // allocated when it is evaluated. All numbers are float64. A division by zero is infinite, and 0/0 is not a number: an

@@ -129,8 +129,8 @@ func (o *Order) undefined(e *state) {
 	if len(with) > 0 {
 		where = " with " + strings.Join(with, ", ")
 	}
-	o.err = fault.Mistakef("at %v the key of job %s is not a number: %s%s; want one for every job, as by max(x, 1) under a "+
-		"logarithm or a fraction", e.view.Now(), e.view.Trace(e.job).ID, o.written.Of(policyname.Key), where)
+	o.err = fault.Mistakef("at %v the key of job %s is not a number: %s%s; want one for every job, as by max(x, 1) under "+
+		"a logarithm or a fraction", e.view.Now(), e.view.Trace(e.job).ID, o.written.Of(policyname.Key), where)
 }
 
 // Start reports whether j, which waits, may start now. An order that holds no jobs back always lets them.

@@ -135,7 +135,9 @@ const (
 var _ = [1]struct{}{}[nineTenths+1-predict.Quantiles] // the levels are these
 
 // Variables returns the variables, those of the job first.
-func Variables() []Variable {
+func Variables() []Variable { return append(ofTheJob(), ofTheCluster()...) }
+
+func ofTheJob() []Variable {
 	return []Variable{
 		{Name: "wait", Unit: "s", About: "time since its submit", Looks: Clock,
 			number: func(e *state) float64 { return seconds(e.now() - e.view.Trace(e.job).Submit) }},
@@ -200,7 +202,11 @@ func Variables() []Variable {
 			number: func(e *state) float64 { return float64(e.view.Failures(e.job)) }},
 		{Name: "running", About: "whether it runs",
 			truth: func(e *state) bool { return e.view.State(e.job) == sim.Running }},
+	}
+}
 
+func ofTheCluster() []Variable {
+	return []Variable{
 		{Name: "now", Unit: "s", About: "the clock of the run", Looks: Clock,
 			number: func(e *state) float64 { return seconds(e.now()) }},
 		{Name: "total_gpus", Unit: "GPUs", About: "GPUs or processors of the cluster",

@@ -60,8 +60,9 @@ type PolicyFiles struct{ files []string }
 
 // Flag adds --policy-file to c. list is the flag of names beside it.
 func (p *PolicyFiles) Flag(c *cobra.Command, list string) {
-	c.Flags().StringArrayVar(&p.files, "policy-file", nil, "order that is written out in `FILE` (repeatable); in --"+list+
-		" it has the name of the file without its ending, as mine+skip for mine.expr")
+	c.Flags().StringArrayVar(&p.files, "policy-file", nil,
+		"order that is written out in `FILE` (repeatable); in --"+list+
+			" it has the name of the file without its ending, as mine+skip for mine.expr")
 	cli.Filled(c, "policy-file")
 }
 
@@ -129,8 +130,9 @@ func readPolicy(file string) (n policyname.Name, label string, err error) {
 	}
 	text := string(b)
 	if !policyname.IsWritten(text) {
-		return n, "", fault.Mistakef("--policy-file: %s is no order that is written out; begin it with key: and an expression, "+
-			"as key: wait / gpus", file)
+		return n, "",
+			fault.Mistakef("--policy-file: %s is no order that is written out; begin it with key: and an expression, "+
+				"as key: wait / gpus", file)
 	}
 	n, err = policyname.Parse(text)
 	if err == nil && (n.Kind != policyname.Queue || n.Ahead != policyname.None) {

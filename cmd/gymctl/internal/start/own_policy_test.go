@@ -37,7 +37,9 @@ func TestWrittenOrdersWriteTheSameJobs(t *testing.T) {
 func ran(t *testing.T, args ...string) (names []string) {
 	t.Helper()
 	out := clitest.Must(t, append([]string{"sim", "--jobs", "20", "--cluster", "2x8", "--json"}, args...)...)
-	var d struct{ Runs []struct{ Policy, Admission string } }
+	var d struct {
+		Runs []struct{ Policy, Admission string }
+	}
 	if !strings.HasPrefix(out, `{"runs"`) {
 		out = `{"runs":[` + out + `]}`
 	}
@@ -75,10 +77,12 @@ func TestOrdersFromFiles(t *testing.T) {
 	if len(got) != 3 || got[1] != "key: max(gpus, 2)/gpus+strict" || !strings.HasPrefix(got[2], "expr-") {
 		t.Errorf("the list is %q", got)
 	}
-	if table := clitest.Must(t, "sim", "--jobs", "20", "--cluster", "2x8", "--policy", long); strings.Contains(table, "key:") {
+	if table := clitest.Must(t, "sim", "--jobs", "20", "--cluster", "2x8", "--policy",
+		long); strings.Contains(table, "key:") {
 		t.Errorf("the table has the whole order:\n%s", table)
 	}
-	clitest.Must(t, "sim", "--jobs", "20", "--cluster", "2x8", "--policy", "fifo,key: max(gpus, 2)", "--jobs-out", "jobs.csv")
+	clitest.Must(t, "sim", "--jobs", "20", "--cluster", "2x8", "--policy", "fifo,key: max(gpus, 2)", "--jobs-out",
+		"jobs.csv")
 	if rows := clitest.Read(t, "jobs.csv"); !strings.Contains(rows, `,"key: max(gpus, 2)+strict"`+"\n") {
 		t.Errorf("the table of jobs names it otherwise:\n%s", rows[:200])
 	}
@@ -107,10 +111,11 @@ func TestWrittenOrdersAreRefusedInOneSentence(t *testing.T) {
 		"key: wait / (gpus":    "key: column 12: the expression ends too early",
 		"key: run_time":        `got "history", want exact, as key: run_time looks at run_time, which only that rung knows`,
 		"key: log(wait - 1e9)": "the key of job 0 is not a number: log(wait - 1e9) with wait = 0",
-		"key: " + strings.Repeat("1+", 2100) + "1": "1+1+…\", want an expression that can be computed: it has 4206 bytes; write",
-		"key: gpus@slots":                          "leave @slots out",
-		"hindsight:key: gpus":                      "leave hindsight: out",
-		"rollout:key: left; stop if: true":         "remembers which jobs it stops",
+		"key: " + strings.Repeat("1+",
+			2100) + "1": "1+1+…\", want an expression that can be computed: it has 4206 bytes; write",
+		"key: gpus@slots":                  "leave @slots out",
+		"hindsight:key: gpus":              "leave hindsight: out",
+		"rollout:key: left; stop if: true": "remembers which jobs it stops",
 	} {
 		clitest.Wrong(t, []string{"sim", "--jobs", "50", "--estimates", "history", "--policy", order}, want)
 	}
@@ -124,8 +129,9 @@ func TestEvalPlaysWrittenOrders(t *testing.T) {
 	clitest.OneGoroutine(t)
 	t.Chdir(t.TempDir())
 	clitest.Write(t, "mine.expr", "key: estimate")
-	out := clitest.Must(t, "eval", "--env", "JobSelect-v1", "--windows", "1", "--no-whole", "--json", "--budget", "1", "--set",
-		"env.window=16", "--set", "env.warm=16", "--policy-file", "mine.expr", "--policies",
+	out := clitest.Must(t, "eval", "--env", "JobSelect-v1", "--windows", "1", "--no-whole", "--json", "--budget",
+		"1", "--set",
+		"env.window=16", "--set", "env.warm=16", "--set", "eval.hindsight=20", "--policy-file", "mine.expr", "--policies",
 		"sjf+skip,mine+skip,area@slots,key: estimate * gpus@slots,rollout:area@slots,rollout:key: estimate * gpus@slots,"+
 			"hindsight:sjf+skip,hindsight:mine+skip")
 	var d struct {
@@ -146,7 +152,8 @@ func TestEvalPlaysWrittenOrders(t *testing.T) {
 		}
 	}
 	for policies, want := range map[string]string{
-		"key: estimte@slots":             `--policies: got "key: estimte@slots", want an expression that can be computed: key: column 1: "estimte" is unknown; use estimate`,
+		"key: estimte@slots": `--policies: got "key: estimte@slots", want an expression that can be computed: ` +
+			`key: column 1: "estimte" is unknown; use estimate`,
 		"key: left; stop if: true@slots": "stop if stops running jobs, which no expression does through slots; leave @slots out",
 	} {
 		clitest.Wrong(t, []string{"eval", "--windows", "1", "--policies", policies}, want)
