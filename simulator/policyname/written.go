@@ -312,6 +312,27 @@ func (w *Written) Of(name string) string {
 	return ""
 }
 
+// Constants returns the names of the constants, with their $.
+func (w *Written) Constants() (names []string) {
+	for _, c := range w.Clauses {
+		if isConstant(c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// With returns the order with another text of the clause called name.
+func (w Written) With(name, text string) Written {
+	w.Clauses = slices.Clone(w.Clauses)
+	for i := range w.Clauses {
+		if w.Clauses[i].Name == name {
+			w.Clauses[i].Text = text
+		}
+	}
+	return w
+}
+
 // Without returns the order without the clause called name.
 func (w Written) Without(name string) Written {
 	w.Clauses = slices.DeleteFunc(slices.Clone(w.Clauses), func(c Clause) bool { return c.Name == name })
