@@ -58,7 +58,8 @@ func (t *tuner) resume() (*point, error) {
 		return nil, err
 	}
 	var s saved
-	if err := json.Unmarshal(b, &s); err != nil || s.Point == nil || s.Policy == t.opt.Policy && !s.Point.of(len(familyOf(t.policy).names)) {
+	if err := json.Unmarshal(b, &s); err != nil || s.Point == nil ||
+		s.Policy == t.opt.Policy && !s.Point.of(len(familyOf(t.policy).names)) {
 		return nil,
 			fault.Mistakef("%s: it is damaged, so the search cannot go on; remove it to begin anew, or name another folder",
 				name)

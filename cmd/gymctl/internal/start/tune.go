@@ -165,7 +165,8 @@ func (o *tuneOptions) run(a *cli.App, c *cobra.Command) error {
 	for i, x := range h.Values() {
 		weights[h.Names()[i]] = *x
 	}
-	return a.Show(c, map[string]any{"file": file, policyname.Short(h.Policy): weights, "report": r}, func(io.Writer) error {
+	document := map[string]any{"file": file, policyname.Short(h.Policy): weights, "report": r}
+	return a.Show(c, document, func(io.Writer) error {
 		return tuned(a, file, c, &h, r)
 	})
 }
