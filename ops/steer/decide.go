@@ -52,7 +52,6 @@ func (p *Policy) rankBy(order string, known sim.Estimates, first bool) {
 		return
 	}
 	p.order = func(_ context.Context, _ int, starts []Start) ([]sim.Job, int, error) {
-		r.Reseed(known.Seed)
 		v := p.Env.View()
 		type keyed struct {
 			j   sim.Job
@@ -71,14 +70,11 @@ func (p *Policy) rankBy(order string, known sim.Estimates, first bool) {
 		slices.SortFunc(all, func(a, b keyed) int {
 			return cmp.Or(cmp.Compare(before[a.j], before[b.j]), cmp.Compare(a.key, b.key), cmp.Compare(v.Pos(a.j), v.Pos(b.j)))
 		})
-		if err := r.Err(); err != nil {
-			return nil, 0, err
-		}
 		list := make([]sim.Job, len(all))
 		for i := range all {
 			list[i] = all[i].j
 		}
-		return list, len(list), nil
+		return list, len(list), r.Err()
 	}
 }
 

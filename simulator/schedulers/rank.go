@@ -50,20 +50,17 @@ func NewRanker(order string, est sim.Estimates) (*Ranker, error) {
 	return &Ranker{r, inputs{est: est}}, nil
 }
 
-// Err returns the first error of Key since the last Reseed: the key of a written order was not a number.
+// Err returns the first error of Key since the last Err: the key of a written order was not a number.
 func (r *Ranker) Err() error {
 	if r.rule.written == nil {
 		return nil
 	}
+	defer r.rule.written.Reset()
 	return r.rule.written.Err()
 }
 
 // Reseed changes the seed of noisy estimates.
-func (r *Ranker) Reseed(seed uint64) {
-	if r.in.est.Seed = seed; r.rule.written != nil {
-		r.rule.written.Reset()
-	}
-}
+func (r *Ranker) Reseed(seed uint64) { r.in.est.Seed = seed }
 
 // Key returns the rank of j now. The job with the least key goes first; ties go by position in the trace.
 func (r *Ranker) Key(v *sim.View, j sim.Job) float64 { return r.rule.key(&r.in, v, j) }
