@@ -146,7 +146,7 @@ func (r *Resolver) Forms() string {
 		forms = append(forms, "ORDER", "ORDER+ADMISSION (sjf+skip)")
 	}
 	if r.Written != nil {
-		forms = append(forms, "EXPRESSION (key: wait / gpus)")
+		forms = append(forms, "key: EXPRESSION")
 	}
 	if len(r.Rules) > 0 {
 		forms = append(forms, RuleForm)

@@ -114,7 +114,7 @@ func TestWrittenOrdersResolve(t *testing.T) {
 	if _, err := r.Find("rollout:key: gpus"); err == nil || !strings.Contains(err.Error(), "leave rollout: out") {
 		t.Errorf("where nothing looks ahead: %v", err)
 	}
-	if !strings.Contains(r.Forms(), "EXPRESSION (key: wait / gpus)") {
+	if !strings.Contains(r.Forms(), "key: EXPRESSION") {
 		t.Errorf("the forms are %s", r.Forms())
 	}
 }

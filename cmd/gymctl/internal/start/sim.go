@@ -111,7 +111,7 @@ Interference: ` + workload.InterferenceForms + `.
   gymctl sim --trace jobs.csv.gz --cluster philly-192 --policy sjf --events events.jsonl.gz --warmup 50 --tail 50
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy fifo,srtf --html schedule.html
   gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip
-  gymctl sim --policy 'sjf+skip,key: estimate * sqrt(gpus) - 2 * wait+skip'
+  gymctl sim --policy sjf+skip,key:estimate*gpus+skip
   gymctl sim --jobs 400 --cluster 16x4 --policy sjf+skip,rollout:sjf+skip --budget 64`,
 		Args:              cli.Args(0, 1, "one FILE, or none"),
 		ValidArgsFunction: cli.OneFile,

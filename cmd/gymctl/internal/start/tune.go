@@ -63,7 +63,6 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
   gymctl tune -c quickstart-exact --generations 20 --dir runs/exact
   gymctl tune --trace jobs.csv --cluster mycluster.yaml --dir runs/mine
   gymctl tune -c jobselect-v2-preempt --dir runs/index
-  gymctl tune --policy '$a: 1; key: estimate * gpus ** $a' --dir runs/mine
   gymctl eval -c jobselect-v2-preempt --policies gittins+skip,index+skip,index@slots --index runs/index/index.yaml`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(a, c) },
 	}
