@@ -37,6 +37,7 @@
 //   - schedulers/delay: implements delay scheduling with leases: the policies dally, delay-las and tiresias-lease
 //   - schedulers/exact: implements the policy exact, which plays the best schedule of a workload that it knows
 //     beforehand
+//   - schedulers/expression: compiles orders that users write out as text (policyname.Written)
 //   - schedulers/rounds: implements schedulers that decide from time to time which jobs run where, and take GPUs from
 //     jobs for it: gavel-las, gavel-ftf, themis, optimus and gandiva
 //   - schedulers/tuned: implements the orders whose weights gymctl tune searches for: hold, which never stops a running

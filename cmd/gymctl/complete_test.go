@@ -197,7 +197,7 @@ try "gymctl config show --cluster philly-1"
 		t.Fatalf("%v, bash says %s", err, said.String())
 	}
 	const want = `gymctl si: sim
-gymctl sim --polic: --policy --policy-onnx
+gymctl sim --polic: --policy --policy-file --policy-onnx
 gymctl sim --policy srtf+: srtf+strict srtf+skip
 gymctl sim --policy fifo,sjf+sk: fifo\,sjf+skip
 gymctl sim --set policy.plac: policy.placement=

@@ -14,7 +14,7 @@ import (
 var holdRule = sched.Rule{Name: "hold", About: "short jobs first; those that would block the cluster are held back",
 	Estimates: true}
 
-// holder plays hold over the visible jobs.
+// holder plays a policy over the visible jobs, such as hold.
 type holder struct {
 	e                *sched.Env
 	policy           schedulers.Policy
@@ -30,7 +30,19 @@ func NewHold(e *sched.Env, weights tuned.Hold) (*sched.Actor, error) {
 		weights = tuned.SteadyHold(e.Config().Estimates)
 	}
 	c := schedulers.Passing(holdRule.Name)
-	c.Estimates, c.Placement, c.Hold = e.Config().Estimates, e.Parts().Placement, weights
+	c.Hold = weights
+	return newHolder(e, c)
+}
+
+// NewWritten returns an actor that starts the visible job of the least key that fits, by an order that is written out
+// (schedulers.Config) and stops no job. It waits where start if holds all back.
+func NewWritten(order string, e *sched.Env) (*sched.Actor, error) {
+	return newHolder(e, schedulers.Passing(order))
+}
+
+// newHolder returns an actor that plays the policy c in e, with its estimates and placement.
+func newHolder(e *sched.Env, c schedulers.Config) (*sched.Actor, error) {
+	c.Estimates, c.Placement = e.Config().Estimates, e.Parts().Placement
 	p, err := schedulers.New(c)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,13 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 	if name == "random" {
 		return sched.RandomActor(), nil
 	}
-	rank, err := schedulers.NewRanker(name, e.Config().Estimates)
+	return NewOrder(name, e)
+}
+
+// NewOrder returns an actor that chooses the visible job of the least key by an order of schedulers.Ranking, or by one
+// that is written out.
+func NewOrder(order string, e *Env) (*sched.Actor, error) {
+	rank, err := schedulers.NewRanker(order, e.Config().Estimates)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +56,6 @@ func NewRule(name string, e *Env) (*sched.Actor, error) {
 				best, least = i, k
 			}
 		}
-		return int32(best), nil
+		return int32(best), rank.Err()
 	}), nil
 }

@@ -48,7 +48,7 @@ func NewActor(setup Setup, base string, e *sched.Env) (*Actor, error) {
 	if !cfg.Estimates.Known() {
 		return nil, fmt.Errorf("%s: %s: %w", parts.ID, name, ErrBlind)
 	}
-	if !slices.Contains(schedulers.Bases(), base) {
+	if !slices.Contains(schedulers.Bases(), base) && !schedulers.Written(base) {
 		return nil, fmt.Errorf("%s: %s: no order %q to play on with, want %s", parts.ID, name, base,
 			nearest.OneOf(base, schedulers.Bases()))
 	}

@@ -17,7 +17,8 @@ import (
 
 // Names resolves the names of policies over the whole queue of a simulator, among them those that look ahead.
 func Names() *policyname.Resolver {
-	return &policyname.Resolver{Orders: schedulers.Orders(), Ahead: []policyname.Ahead{policyname.Rollout},
+	return &policyname.Resolver{Orders: schedulers.Orders(), Written: schedulers.CheckWritten,
+		Ahead: []policyname.Ahead{policyname.Rollout},
 		Check: func(n policyname.Name) error {
 			c := schedulers.Named(n)
 			if err := c.Validate(); err != nil || n.Ahead == policyname.None {
@@ -29,7 +30,7 @@ func Names() *policyname.Resolver {
 
 // CheckBase says in one sentence why rollouts cannot play on with a heuristic; nil if they can.
 func CheckBase(c *schedulers.Config) error {
-	if !slices.Contains(schedulers.Orders(), c.Order) {
+	if !schedulers.Known(c.Order) {
 		return fmt.Errorf("%s%s: the base %q is unknown, want %s", policyname.Rollout, c.Order, c.Order,
 			nearest.OneOf(c.Order, schedulers.Bases()))
 	}

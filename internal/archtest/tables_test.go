@@ -71,7 +71,10 @@ var arrows = map[string][]string{
 	"simulator/schedulers": {"simulator/cluster", "simulator/policyname", "simulator/predict", "simulator/sim",
 		"simulator/schedulers/...", "traces"},
 	// a job, its request and its key; nothing of the policy that made it
-	"simulator/schedulers/queue":     {"simulator/cluster", "simulator/sim"},
+	"simulator/schedulers/queue": {"simulator/cluster", "simulator/sim"},
+	// what users write, compiled: variables of jobs and of what runs
+	"simulator/schedulers/expression": {"simulator/policyname", "simulator/predict", "simulator/sim",
+		"simulator/schedulers/queue", "simulator/schedulers/place"},
 	"simulator/schedulers/attained":  {"simulator/sim", "simulator/schedulers/queue"},
 	"simulator/schedulers/fairshare": {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue"},
 	"simulator/schedulers/place":     {"simulator/cluster", "simulator/sim", "simulator/schedulers/queue", "traces"},
@@ -258,6 +261,8 @@ var libraries = map[string][]string{
 	"env/encode":                  {"golang.org/x/sys"},   // which instructions the processor has
 	"env/paint":                   {"golang.org/x/image"}, // fonts, and smooth edges of shapes
 	"simulator/schedulers/rounds": {"gonum.org/v1/gonum"},
+	// the parser of expressions, and its trees
+	"simulator/schedulers/expression": {"github.com/expr-lang/expr"},
 	"nets/...": {"gorgonia.org/gorgonia", "gorgonia.org/tensor", "github.com/chewxy/hm",
 		"go4.org/unsafe/assume-no-moving-gc", "golang.org/x/sys"},
 	// the wire format of Protocol Buffers, without generated code
@@ -302,7 +307,9 @@ const maxLines = 4000
 var large = map[string]string{
 	"lab/arena": "one runner plays windows, episodes and streams, here, on other machines and in other programs; a part would " +
 		"reach into its games",
-	"lab/envs":          "the descriptors of all environments, which other packages read as one table, with their memory and hashes",
+	"lab/envs": "the descriptors of all environments, which other packages read as one table, with their memory and hashes",
+	"simulator/schedulers": "orders, admissions and back-filling keep the books of one queue, and preempt by them; queues, " +
+		"placements and expressions have packages of their own",
 	"simulator/sim":     "what plays, what branches and what follows write the same books, and no other package may",
 	"experiments/study": "a report.yaml is read into the tables, figures and claims of a study, which are drawn and compared here",
 }

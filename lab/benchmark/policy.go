@@ -98,10 +98,30 @@ func (p *Policy) described() error {
 	return nil
 }
 
+// cutTask cuts TASK=VALUE apart. An order that is written out has signs = of its own.
+func cutTask(entry string) (task, value string, ok bool) {
+	if policyname.IsWritten(entry) {
+		return "", entry, false
+	}
+	return strings.Cut(entry, "=")
+}
+
+// RowName returns the name that a row has by default, from an entry of Policy.Rules.
+func RowName(rule string) string {
+	_, name, ok := cutTask(rule)
+	if !ok {
+		name = rule
+	}
+	if n := policyname.Of(name); strings.ContainsAny(n.Short(), `/\`) && policyname.IsWritten(name) {
+		return n.Digest()
+	}
+	return policyname.Short(name)
+}
+
 // chosen returns what the last of list that fits the task says; own is whether it names the task or a pattern.
 func chosen(list []string, task string) (value string, own bool) {
 	for _, entry := range list {
-		pattern, v, ok := strings.Cut(entry, "=")
+		pattern, v, ok := cutTask(entry)
 		if !ok {
 			value, own = entry, false
 			continue
@@ -128,12 +148,13 @@ func (p *Policy) rule(v *Version, t *Task, cfg *config.Config) (string, error) {
 		}
 		return r.Rule, nil
 	}
-	if !own && name != Random && !t.has(name) {
+	written := policyname.IsWritten(name)
+	if !own && name != Random && !written && !t.has(name) {
 		return "", nil
 	}
 	if _, err := cfg.Rival(name); err == nil {
 		return name, nil
-	} else if own {
+	} else if own || written && cfg.Simulated() {
 		return "", &fault.Mistake{Err: err}
 	}
 	return "", nil

@@ -15,6 +15,7 @@ import (
 	"clustergym/internal/nearest"
 	"clustergym/lab/envs"
 	"clustergym/lab/workload"
+	"clustergym/simulator/policyname"
 )
 
 // wantEnv says in words what env.id can be.
@@ -127,7 +128,7 @@ func (c *Config) validateEnv(d *envs.Descriptor, l *fault.List) {
 		key := fmt.Sprintf("eval.policies[%d]", i)
 		_, err := c.rival(p, d)
 		if err != nil {
-			l.Add(false, key, p, FormsOf(d)+": "+err.Error())
+			l.Add(false, key, policyname.Excerpt(p), Names(d, c.Env.Settings).Wanted(p, err))
 		}
 		if !d.Simulated() {
 			l.Add(!slices.Contains(c.Policies()[:i], p), key, p, "each policy once")

@@ -37,6 +37,14 @@ func teachers(d *envs.Descriptor) string {
 	return Random
 }
 
+// wantedTeacher says what would be right in place of a teacher that is refused with err.
+func wantedTeacher(d *envs.Descriptor, name string, err error) string {
+	if policyname.IsWritten(name) && d.Simulated() {
+		return policyname.Compiles + err.Error()
+	}
+	return teachers(d) + ": " + err.Error()
+}
+
 // validateImitation adds the faults of train.imitate.
 func (c *Config) validateImitation(d *envs.Descriptor, l *fault.List) {
 	name := c.Train.Imitate
@@ -54,7 +62,7 @@ func (c *Config) validateImitation(d *envs.Descriptor, l *fault.List) {
 		return
 	}
 	if _, err := c.Teacher(); err != nil {
-		l.Add(false, key, name, teachers(d)+": "+err.Error())
+		l.Add(false, key, name, wantedTeacher(d, name, err))
 	}
 	steps, epochs, rounds := c.Train.Imitation()
 	switch {

@@ -80,6 +80,7 @@ func (p *rivals) names() *policyname.Resolver {
 	switch {
 	case p.d.Simulated():
 		r.Orders, r.Ahead = schedulers.Orders(), []policyname.Ahead{policyname.Rollout, policyname.Hindsight}
+		r.Written = p.d.CheckWritten
 	case p.d.Scheduling():
 		for i := range p.d.Planners {
 			r.Planners = append(r.Planners, p.d.Planners[i].Name)

@@ -2,6 +2,7 @@ package envs
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,6 +17,8 @@ import (
 	"clustergym/lab/workload"
 	"clustergym/simulator/cluster"
 	"clustergym/simulator/metrics"
+	"clustergym/simulator/policyname"
+	"clustergym/simulator/schedulers"
 	"clustergym/traces"
 )
 
@@ -56,6 +59,8 @@ type Descriptor struct {
 	Streamed func(s Settings) Settings
 	// Rules act through the action space: RULE@slots. Random play is one of them.
 	Rules []Rule
+	// written returns what plays an order that is written out through the action space; nil = nothing does.
+	written func(order string, e env.Env) (agents.Policy, error)
 	// Planners see the whole instance when they decide; for environments without a queue of the simulator: PLANNER.
 	Planners []Planner
 	// Rivals are the policies that agents are compared with by default; StopRivals, where actions can stop running jobs.
@@ -271,10 +276,34 @@ func (d *Descriptor) TraceKeys(t workload.TraceConfig) any {
 
 // Rule returns the rule called name; ok is false if there is none.
 func (d *Descriptor) Rule(name string) (r Rule, ok bool) {
+	if d.written != nil && schedulers.Written(name) {
+		return Rule{Name: name, About: "the visible job of the least key", Estimates: schedulers.Estimating(name),
+			Policy: func(e env.Env) (agents.Policy, error) { return d.written(name, e) }}, true
+	}
 	if i := slices.IndexFunc(d.Rules, func(r Rule) bool { return r.Name == name }); i >= 0 {
 		return d.Rules[i], true
 	}
 	return Rule{}, false
+}
+
+// CheckWritten says in one sentence why a written order cannot play in the environment, over the whole queue or through
+// the action space; nil = it can.
+func (d *Descriptor) CheckWritten(n policyname.Name) error {
+	if n.Kind != policyname.Rule {
+		return schedulers.CheckWritten(n)
+	}
+	plain := n
+	plain.Kind = policyname.Queue
+	switch err := schedulers.CheckWritten(plain); {
+	case err != nil:
+		return err
+	case d.written == nil:
+		return fmt.Errorf("%s has no slots in which an expression could choose; leave %s out", d.ID, policyname.Slots(""))
+	case schedulers.Preemptive(n.Base):
+		return fmt.Errorf("stop if stops running jobs, which no expression does through slots; leave %s out",
+			policyname.Slots(""))
+	}
+	return nil
 }
 
 // RuleNames returns the names of the rules.

@@ -2,6 +2,7 @@ package envs
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -177,6 +178,7 @@ func jobSelect(id, preset, cluster string, defaults func() jobselect.Config,
 		Trace:   trace,
 		whyMost: "the observation grows with env.max_gpus × env.visible",
 		Rules:   rules(jobselect.Rules(), jobselect.NewRule),
+		written: func(order string, e env.Env) (agents.Policy, error) { return actorOf(jobselect.NewWritten, order, e) },
 		Rivals: append([]string{"fifo+strict", "fifo+skip", "smallest+skip", "sjf+skip", "area+skip", "las+skip",
 			"srtf+skip"},
 			policyname.Rules("random", "random-start", "fifo", "sjf", "area")...),
@@ -342,6 +344,7 @@ func generated(profile string, seed uint64, jobs int) func() workload.TraceConfi
 func ranking(d Descriptor) Descriptor {
 	d.Takes = Takes{Jobs: true, Cluster: true}
 	d.Rules = rules(queuerank.Rules(), queuerank.NewRule)
+	d.written = func(order string, e env.Env) (agents.Policy, error) { return actorOf(queuerank.NewOrder, order, e) }
 	whole := []string{"fifo+strict", "sjf+strict", "f1+strict", "sjf+skip", "las+skip", "srtf+skip"}
 	d.Rivals = append(whole, slots(queuerank.Rules())...)
 	d.Metric = Metric{
@@ -474,6 +477,16 @@ func rules[R sched.Described, E env.Env](all []R, actor func(name string, e E) (
 		})
 	}
 	return out
+}
+
+// actorOf returns what plays an order in e.
+func actorOf[E env.Env](actor func(order string, e E) (*sched.Actor, error), order string,
+	e env.Env) (agents.Policy, error) {
+	own, ok := e.(E)
+	if !ok {
+		return nil, fmt.Errorf("%s: an environment of type %T has no slots", order, e)
+	}
+	return actor(order, own)
 }
 
 // slots returns the names of rules as policies.

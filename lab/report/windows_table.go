@@ -237,8 +237,12 @@ func (r *Report) Reference() string {
 	return ""
 }
 
-// Shown returns the name of a policy in the table: checkpoints lose the name of their run if all are of one run.
+// Shown returns the name of a policy in the table: checkpoints lose the name of their run if all are of one run, and
+// orders that are written out have a short one.
 func (r *Report) Shown(name string) string {
+	if policyname.IsWritten(name) {
+		return policyname.Short(name)
+	}
 	var runs []string
 	short := name
 	for _, p := range r.Policies {

@@ -87,7 +87,7 @@ func (c *Config) Validate() error {
 		key := fmt.Sprintf("policies[%d]", i)
 		n, err := names.Find(p)
 		if err != nil {
-			l.Add(false, key, p, names.Forms()+": "+err.Error())
+			l.Add(false, key, policyname.Excerpt(p), names.Wanted(p, err))
 			continue
 		}
 		// Faults of this policy's admission and back-filling are reported at the key that set them.

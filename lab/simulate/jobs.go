@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clustergym/simulator/cluster"
+	"clustergym/simulator/policyname"
 	"clustergym/simulator/sim"
 	"clustergym/traces"
 	"clustergym/traces/csv"
@@ -81,7 +82,7 @@ func (t *jobTable) cuts() bool { return t.warmup > 0 || t.tail > 0 }
 // begin starts the rows of a run of policy. refused are the jobs that s, its trace, lacks. The run reads the stream
 // that begin returns.
 func (t *jobTable) begin(policy string, s traces.Stream, refused []refusedJob) traces.Stream {
-	t.policy, t.refused = policy, refused
+	t.policy, t.refused = string(csv.AppendText(nil, policyname.Short(policy))), refused
 	t.read, t.first, t.window, t.written, t.last, t.over, t.waiting = 0, 0, t.window[:0], 0, -1, false, nil
 	return &tabled{s, t}
 }

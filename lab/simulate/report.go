@@ -51,7 +51,7 @@ type Result struct {
 
 // row is what the table says of what the policy knows.
 func (r *Result) row() report.Knowledge {
-	return report.Knowledge{Name: r.Name(), Nothing: r.Nothing, Knows: r.knows}
+	return report.Knowledge{Name: policyname.Short(r.Name()), Nothing: r.Nothing, Knows: r.knows}
 }
 
 // knowledge returns what the policies of the table know.

@@ -12,6 +12,7 @@ import (
 	"clustergym/internal/nearest"
 	"clustergym/lab/workload"
 	"clustergym/nets/kernel"
+	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
 )
 
@@ -54,7 +55,7 @@ func (c *Config) Validate() error {
 	}
 	for _, p := range c.Policies {
 		if _, err := schedulers.Names().Resolve(p); err != nil {
-			l.Add(false, "policies", p, schedulers.Names().Forms()+": "+err.Error())
+			l.Add(false, "policies", policyname.Excerpt(p), schedulers.Names().Wanted(p, err))
 		}
 	}
 	return l.Err()

@@ -70,7 +70,7 @@ func Fit(ctx context.Context, start *Weights, s *Settings, trial Trial, tick fun
 // first returns the distribution at the beginning of a search: around start, wide where a weight changes much.
 func first(start *Weights, s *Settings) cem.Point {
 	p := cem.Point{Mean: vector(start)}
-	for i, scale := range families[start.Policy].scale {
+	for i, scale := range familyOf(start.Policy).scale {
 		if !s.moves(start.Policy, i) {
 			scale = 0
 		}

@@ -14,6 +14,7 @@ import (
 	"clustergym/internal/rng"
 	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
+	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
 	"clustergym/traces"
 )
@@ -268,11 +269,11 @@ func (t *tuner) check(ctx context.Context, names []string, p *point, start []flo
 		return err
 	}
 	r.Best, r.Start, r.Rules = trials.Mean(played[0]), trials.Mean(played[1]), map[string]float64{}
-	check := trials.Compare(t.policy, beginning, played[0], played[1])
+	check := trials.Compare(policyname.Short(t.policy), beginning, played[0], played[1])
 	r.Check, r.Log = &check, trials.Log()
 	for i, name := range names {
 		r.Rules[name] = trials.Mean(played[2+i])
-		r.Rivals = append(r.Rivals, trials.Compare(t.policy, name, played[0], played[2+i]))
+		r.Rivals = append(r.Rivals, trials.Compare(policyname.Short(t.policy), name, played[0], played[2+i]))
 	}
 	statistic.JudgeAll(r.Rivals, false)
 	return nil

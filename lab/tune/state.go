@@ -14,6 +14,7 @@ import (
 	"clustergym/internal/ordinary"
 	"clustergym/internal/safefile"
 	"clustergym/internal/statistic"
+	"clustergym/simulator/policyname"
 )
 
 // stateFile says how far the search of a folder is.
@@ -23,6 +24,7 @@ const stateFile = "search.json"
 // was searched; generations may be added to it.
 type saved struct {
 	Config   string            `json:"config"`
+	Policy   string            `json:"policy,omitempty"` // Options.Policy
 	Settings Settings          `json:"settings"`
 	Origin   map[string]string `json:"origin"`
 	Point    *point            `json:"point"`
@@ -34,7 +36,7 @@ func (p *point) of(n int) bool { return len(p.Mean) == n && len(p.Deviation) == 
 // identity returns what must be equal for a search to go on.
 func (t *tuner) identity() (saved, error) {
 	text, err := configs.Encode(t.cfg)
-	s := saved{Config: string(text), Settings: t.opt.Settings, Origin: t.scenario.Origin()}
+	s := saved{Config: string(text), Policy: t.opt.Policy, Settings: t.opt.Settings, Origin: t.scenario.Origin()}
 	s.Settings.Generations = 0
 	if t.cfg.Streamed() {
 		s.Settings.Windows = 0 // and none are played
@@ -56,7 +58,8 @@ func (t *tuner) resume() (*point, error) {
 		return nil, err
 	}
 	var s saved
-	if err := json.Unmarshal(b, &s); err != nil || s.Point == nil || !s.Point.of(len(families[t.policy].names)) {
+	if err := json.Unmarshal(b, &s); err != nil || s.Point == nil ||
+		s.Policy == t.opt.Policy && !s.Point.of(len(familyOf(t.policy).names)) {
 		return nil,
 			fault.Mistakef("%s: it is damaged, so the search cannot go on; remove it to begin anew, or name another folder",
 				name)
@@ -66,6 +69,9 @@ func (t *tuner) resume() (*point, error) {
 		return nil, err
 	}
 	switch {
+	case s.Policy != want.Policy:
+		return nil,
+			fault.Mistakef("%s: the folder holds a search for another policy; name another folder, or remove it", name)
 	case s.Config != want.Config:
 		return nil,
 			fault.Mistakef("%s: the folder holds a search with another configuration; name another folder, or remove it", name)
@@ -124,9 +130,11 @@ func (t *tuner) write(p *point, check *statistic.Replicated) error {
 		return err
 	}
 	w := of(t.policy, p.Best)
-	text, err := configs.Encode(w.given())
-	if err != nil {
-		return err
+	text := []byte(w.Written() + "\n")
+	if w.Written() == "" {
+		if text, err = configs.Encode(w.given()); err != nil {
+			return err
+		}
 	}
 	played := fmt.Sprintf("%d windows", t.opt.Windows)
 	if t.cfg.Streamed() {
@@ -135,7 +143,7 @@ func (t *tuner) write(p *point, check *statistic.Replicated) error {
 	head := fmt.Sprintf("# Weights of %s, of gymctl tune after %d generations (%d weights, %s, seed %d).\n"+
 		"# Workload: %s; cluster: %s; estimates: %s; configuration: sha256 %.6x.\n"+
 		"# Mean JCT on %s against %s: %+.1f %%, of the weights at the beginning %+.1f %%.\n",
-		t.policy, p.Generation, t.opt.Population, played, t.opt.Seed,
+		policyname.Short(t.policy), p.Generation, t.opt.Population, played, t.opt.Seed,
 		t.scenario.Trace, t.scenario.Cluster().Name, t.cfg.Estimates(), sha256.Sum256([]byte(s.Config)),
 		t.ground.head(), w.Reference(), 100*(p.Ratio-1), 100*(p.Start-1))
 	if check != nil {

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -10,12 +11,13 @@ import (
 	"clustergym/internal/statistic"
 	"clustergym/lab/arena"
 	"clustergym/lab/config"
+	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers"
 )
 
 // Baselines returns the rules that weights are compared with. By the JCT of the last, the reference, the JCT of a
 // window is divided, so that no window decides.
-func (w *Weights) Baselines() []string { return families[w.Policy].baselines }
+func (w *Weights) Baselines() []string { return familyOf(w.Policy).baselines }
 
 // Reference returns the last of Baselines.
 func (w *Weights) Reference() string { all := w.Baselines(); return all[len(all)-1] }
@@ -65,7 +67,8 @@ func (s *Settings) Check(policy string) error {
 	var l fault.List
 	l.Join("", s.Validate())
 	for _, name := range s.Only {
-		l.Add(slices.Contains(families[policy].names, name), "only", name, nearest.OneOf(name, families[policy].names))
+		names := familyOf(policy).names
+		l.Add(slices.Contains(names, name), "only", name, nearest.OneOf(name, names))
 	}
 	return l.Err()
 }
@@ -73,6 +76,8 @@ func (s *Settings) Check(policy string) error {
 // Options are what Run needs beside the configuration.
 type Options struct {
 	Settings
+	// Policy is the written order whose constants are looked for; "" = Fits.
+	Policy  string
 	Workers int // goroutines; the result is the same for any number
 	// Dir is the folder of the state, from which a search that was interrupted goes on; "" = none.
 	Dir string
@@ -133,7 +138,8 @@ type tuner struct {
 }
 
 // Run looks for weights of hold with which the workload, cluster and environment of cfg have the least mean JCT, or of
-// index where running jobs can be stopped. It begins with those of cfg.Eval, or else with the default ones, and returns
+// index where running jobs can be stopped, or for constants of Options.Policy, which begin with their values in its
+// text. Others begin with those of cfg.Eval, or else with the default ones. It returns
 // the weights that are best on the validation windows, those at the beginning included. Test windows are not played.
 //
 // Where policies are measured on streams (eval.protocol), weights are compared on tuning draws of the generator, or
@@ -141,13 +147,13 @@ type tuner struct {
 // the beginning on validation draws, or the validation part: Report.Check says whether it is ahead.
 func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report, error) {
 	var none Weights
-	if err := opt.Check(Fits(&cfg)); err != nil {
+	if err := opt.Check(opt.policy(&cfg)); err != nil {
 		return none, nil, err
 	}
 	if err := cfg.Validate(); err != nil {
 		return none, nil, &fault.Mistake{Err: err}
 	}
-	start, err := begin(&cfg)
+	start, err := begin(&cfg, opt.policy(&cfg))
 	if err != nil {
 		return none, nil, err
 	}
@@ -194,24 +200,39 @@ func Run(ctx context.Context, cfg config.Config, opt Options) (Weights, *Report,
 	return of(t.policy, p.Best), r, nil
 }
 
-// Able returns an error that says in one sentence why there is nothing to tune for cfg, nil if there is.
-func Able(cfg *config.Config) error {
-	_, err := begin(cfg)
+// policy returns the policy whose weights are looked for.
+func (o *Options) policy(cfg *config.Config) string { return cmp.Or(o.Policy, Fits(cfg)) }
+
+// Able returns an error that says in one sentence why there is nothing to tune of a policy for cfg, nil if there is.
+func Able(cfg *config.Config, policy string) error {
+	_, err := begin(cfg, policy)
 	return err
 }
 
 // begin returns the weights at which the search begins.
-func begin(cfg *config.Config) (Weights, error) {
+func begin(cfg *config.Config, policy string) (Weights, error) {
 	if d := cfg.Descriptor(); d == nil || !d.Simulated() {
 		return Weights{},
 			fault.Mistakef("%s has no simulator to play hold on; want a scheduling environment such as JobSelect-v1", cfg.Env.ID)
 	}
-	policy := Fits(cfg)
 	r, err := cfg.Rival(policy)
 	if err != nil {
 		return Weights{}, &fault.Mistake{Err: err}
 	}
-	return from(policy, &r.Sched), nil
+	w := from(policy, &r.Sched)
+	switch n := policyname.Of(policy); {
+	case !policyname.IsWritten(policy):
+	case n.Kind != policyname.Queue || n.Ahead != policyname.None:
+		return Weights{}, fault.Mistakef("%s acts in slots or looks ahead; want an order over the whole queue",
+			policyname.Excerpt(policy))
+	case len(w.Values()) == 0:
+		return Weights{}, fault.Mistakef(
+			"%s has no constants to be fitted; want some, as $a in $a: 1; key: estimate * gpus ** $a", policyname.Excerpt(policy))
+	case len(w.Names()) > MostConstants:
+		return Weights{}, fault.Mistakef("%s has %d constants; want at most %d", policyname.Excerpt(policy), len(w.Names()),
+			MostConstants)
+	}
+	return w, nil
 }
 
 // search moves the distribution generation by generation.
@@ -278,16 +299,16 @@ func (t *tuner) generation(ctx context.Context, p *point) error {
 
 // moves reports whether the weight of this number moves.
 func (s *Settings) moves(policy string, k int) bool {
-	return len(s.Only) == 0 || slices.Contains(s.Only, families[policy].names[k])
+	return len(s.Only) == 0 || slices.Contains(s.Only, familyOf(policy).names[k])
 }
 
 // with returns the policy with weights.
 func (t *tuner) with(w []float64) schedulers.Config {
-	r, err := t.cfg.Rival(t.policy)
+	given := of(t.policy, w)
+	r, err := t.cfg.Rival(cmp.Or(given.Written(), t.policy))
 	if err != nil {
 		panic(err) // begin has asked
 	}
-	given := of(t.policy, w)
 	r.Sched.Hold, r.Sched.Index = given.Hold, given.Index
 	return r.Sched
 }

@@ -1,7 +1,9 @@
 package tune
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"clustergym/configs"
@@ -19,12 +21,61 @@ const (
 	IndexFile = "index.yaml"
 )
 
-// Weights are those of the policy that a search is for: hold, or index where running jobs can be stopped.
+// Weights are those of the policy that a search is for: hold, index where running jobs can be stopped, or the constants
+// of an order that is written out.
 type Weights struct {
-	Policy string      // hold or index
+	Policy string      // hold, index, or a written order with its admission
 	Hold   tuned.Hold  // of hold
 	Index  tuned.Index // of index
+	// Constants are the values of those of a written order, the first of the array.
+	Constants [MostConstants]float64
 }
+
+// MostConstants is how many constants of a written order a search can move.
+const MostConstants = 16
+
+// constants are the values of the constants of a written order.
+type constants []float64
+
+// Weights returns where the values are.
+func (c constants) Weights() []*float64 {
+	all := make([]*float64, len(c))
+	for i := range c {
+		all[i] = &c[i]
+	}
+	return all
+}
+
+// IsZero reports whether there are no constants.
+func (c constants) IsZero() bool { return len(c) == 0 }
+
+// Validate accepts all.
+func (c constants) Validate() error { return nil }
+
+// order returns the written order of a policy; it has no clauses if there is none.
+func order(policy string) policyname.Written {
+	w, err := policyname.ReadWritten(policyname.Of(policy).Base)
+	if err != nil || !policyname.IsWritten(policy) {
+		return policyname.Written{}
+	}
+	return w
+}
+
+// Written returns the order with the constants of w, and its admission; "" for hold and index.
+func (w *Weights) Written() string {
+	if !policyname.IsWritten(w.Policy) {
+		return ""
+	}
+	n, o := policyname.Of(w.Policy), order(w.Policy)
+	for i, name := range o.Constants() {
+		o = o.With(name, strconv.FormatFloat(w.Constants[i], 'g', digits, 64))
+	}
+	n.Base = o.String()
+	return n.String()
+}
+
+// digits are those of a constant.
+const digits = 6
 
 // weighed is what hold and index have in common.
 type weighed interface {
@@ -35,7 +86,11 @@ type weighed interface {
 
 // given returns the weights of the policy.
 func (w *Weights) given() weighed {
-	if w.Policy == indexed {
+	switch {
+	case policyname.IsWritten(w.Policy):
+		o := order(w.Policy)
+		return constants(w.Constants[:min(len(o.Constants()), MostConstants)])
+	case w.Policy == indexed:
 		return &w.Index
 	}
 	return &w.Hold
@@ -78,14 +133,36 @@ var families = map[string]family{
 	},
 }
 
+// OrderFile is the file of a written order in a search's folder.
+const OrderFile = "order.expr"
+
+// familyOf returns what there is to know of the weights of a policy. A constant of a written order moves as far as its
+// value at the beginning is from 0, and one of 0 as far as 1.
+func familyOf(policy string) family {
+	if !policyname.IsWritten(policy) {
+		return families[policy]
+	}
+	f := family{file: OrderFile, baselines: families[held].baselines, compared: []string{"sjf+skip", "area+skip"}}
+	w, o := from(policy, nil), order(policy)
+	f.names = o.Constants()
+	for _, x := range w.Values() {
+		if *x == 0 {
+			f.scale = append(f.scale, 1)
+			continue
+		}
+		f.scale = append(f.scale, math.Abs(*x))
+	}
+	return f
+}
+
 // Names returns the names of the weights.
-func (w *Weights) Names() []string { return families[w.Policy].names }
+func (w *Weights) Names() []string { return familyOf(w.Policy).names }
 
 // Values returns where the weights are, in the order of Names.
 func (w *Weights) Values() []*float64 { return w.given().Weights() }
 
 // File returns the name of the file that holds the weights in the folder of a search.
-func (w *Weights) File() string { return families[w.Policy].file }
+func (w *Weights) File() string { return familyOf(w.Policy).file }
 
 // Give sets the weights with which policies play.
 func (w *Weights) Give(e *config.Eval) {
@@ -96,8 +173,18 @@ func (w *Weights) Give(e *config.Eval) {
 	e.Hold = w.Hold
 }
 
-// from returns policy's weights of c, or the default ones.
+// from returns policy's weights of c, or the default ones; those of a written order are in its text.
 func from(policy string, c *schedulers.Config) (w Weights) {
+	if policyname.IsWritten(policy) {
+		w.Policy = policy
+		o := order(policy)
+		for i, name := range o.Constants() {
+			if x, err := strconv.ParseFloat(o.Of(name), 64); err == nil && i < MostConstants { // else Rival refuses it
+				w.Constants[i] = x
+			}
+		}
+		return w
+	}
 	w = Weights{Policy: policy, Hold: c.Hold, Index: c.Index}
 	if !w.given().IsZero() {
 		return w
@@ -141,7 +228,14 @@ func Read(policy, name string) (Weights, error) {
 // Compared returns the arguments of gymctl eval that compare the weights of a file with rules: on windows, with
 // searches and without the whole test part, or on streams, without searches, which take hours there.
 func (w *Weights) Compared(file string, streamed bool) []string {
-	rules := families[w.Policy].compared
+	rules := familyOf(w.Policy).compared
+	if policyname.IsWritten(w.Policy) {
+		words := []string{"--policies", strings.Join(rules, ","), "--policy-file", file}
+		if !streamed {
+			words = append(words, "--no-whole")
+		}
+		return words
+	}
 	if streamed {
 		rules = slices.DeleteFunc(slices.Clone(rules), func(name string) bool {
 			return policyname.Of(name).Ahead != policyname.None

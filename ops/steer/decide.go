@@ -74,7 +74,7 @@ func (p *Policy) rankBy(order string, known sim.Estimates, first bool) {
 		for i := range all {
 			list[i] = all[i].j
 		}
-		return list, len(list), nil
+		return list, len(list), r.Err()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 
+	"clustergym/env/jobselect"
 	"clustergym/env/rollout"
 	"clustergym/env/sched"
 	"clustergym/internal/fault"
@@ -100,7 +101,8 @@ func Open(c *Choice, l mirror.Layout) (*Policy, error) {
 func Names() *policyname.Resolver {
 	return &policyname.Resolver{
 		Folder: isFolder, Orders: schedulers.Orders(), Rules: schedulers.Orders(),
-		Ahead: []policyname.Ahead{policyname.Rollout},
+		Written: envs.Find(jobselect.V1).CheckWritten,
+		Ahead:   []policyname.Ahead{policyname.Rollout},
 		Check: func(n policyname.Name) error {
 			if schedulers.Preemptive(n.Base) {
 				return fault.Errorf(
@@ -117,6 +119,9 @@ func noPolicy(name string, err error) error {
 	if _, err := os.Stat(name); err == nil { // it says what is missing there
 		_, _, err := rundir.CheckpointDir(name)
 		return err
+	}
+	if policyname.IsWritten(name) {
+		return fault.Mistakef("policy: got %q, want %s%w", name, policyname.Compiles, err)
 	}
 	return fault.Mistakef("policy: got %q, want %s: there is no such folder, and %w", name, Names().Forms(), err)
 }

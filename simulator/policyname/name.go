@@ -5,6 +5,8 @@
 //	PLANNER                                             over a whole instance at once
 //	DIR, FILE.onnx                                      a run folder or checkpoint, a model
 //
+// An ORDER or RULE is a word, or is written out as expressions (Written): key: wait / (estimate * gpus).
+//
 // It is the only package that takes such a name apart. It has no list of orders, rules and planners: each place in
 // which policies play describes in a Resolver which of them it has.
 package policyname
@@ -62,9 +64,12 @@ func Admissions() []string { return []string{"strict", "skip", "commit"} }
 // Backfills returns the ways in which other jobs may start while the first in line waits.
 func Backfills() []string { return []string{"none", "easy", "conservative"} }
 
-// Parse takes a name apart. It does not check that the order or rule exists. String returns the same text again.
+// Parse takes a name apart. It does not check that the order or rule exists. String returns the same text again, and of
+// a written order the same on one line, without comments.
 func Parse(text string) (Name, error) {
 	switch {
+	case IsWritten(text):
+		return parseWritten(text)
 	case strings.HasSuffix(text, ".onnx"):
 		return Name{Kind: Model, Base: text}, nil
 	case strings.ContainsAny(text, `/\`):

@@ -76,14 +76,20 @@ func TestNamesComeBack(t *testing.T) {
 // Whatever is accepted is written as it was read.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"", "sjf+skip", "rollout:sjf@slots", "hindsight:fifo+strict+easy", "a/b", "x.onnx",
-		"sjf+none", "@slots@slots", "rollout:rollout:x", "+", ":"} {
+		"sjf+none", "@slots@slots", "rollout:rollout:x", "+", ":", "a = key: max(1, 2) // x\nstart if: 'b;'+skip",
+		"rollout:$a: 1; key: $a@slots"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		n, err := Parse(text)
-		if err == nil && n.String() != text {
+		if err == nil && n.String() != text && !IsWritten(text) {
 			t.Errorf("%q is written as %q", text, n)
 		}
+		if again, bad := Parse(n.String()); err == nil && (bad != nil || again != n) {
+			t.Errorf("%q is written as %q, which is %+v (%v)", text, n, again, bad)
+		}
+		Split(text)
+		Short(text)
 		if err != nil && n != (Name{}) {
 			t.Errorf("%q is refused (%v), and is %+v", text, err, n)
 		}

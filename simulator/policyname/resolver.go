@@ -15,6 +15,8 @@ type Resolver struct {
 	Planners []string               // policies named by one word, which take nothing
 	Ahead    []Ahead                // ways of looking ahead
 	Folder   func(path string) bool // reports whether a path is that of a run folder or checkpoint; nil = none plays here
+	// Written says in one sentence why a written order, or a rule by one, cannot play here; nil = none can.
+	Written func(n Name) error
 	// Check says in one sentence why a policy whose base exists cannot play here; nil = all can.
 	Check func(n Name) error
 }
@@ -37,6 +39,9 @@ func (r *Resolver) check(n Name) error {
 
 // Find is Resolve without Check.
 func (r *Resolver) Find(text string) (Name, error) {
+	if IsWritten(text) {
+		return r.written(text)
+	}
 	if r.Folder != nil && r.Folder(text) {
 		return Name{Kind: Folder, Base: text}, nil
 	}
@@ -68,6 +73,24 @@ func (r *Resolver) Find(text string) (Name, error) {
 	return Name{}, fmt.Errorf("%s %q is unknown; use one of %s", what, wrong, strings.Join(known, ", "))
 }
 
+// written is Find for orders that are written out.
+func (r *Resolver) written(text string) (Name, error) {
+	n, err := Parse(text)
+	switch {
+	case r.Written == nil:
+		return Name{}, fmt.Errorf("orders that are written out cannot play here; use %s", r.Forms())
+	case err != nil:
+	case n.Ahead != None && !slices.Contains(r.Ahead, n.Ahead):
+		err = fmt.Errorf("no policy can look ahead here; leave %s out", n.Ahead)
+	default:
+		err = r.Written(n)
+	}
+	if err != nil {
+		return Name{}, err
+	}
+	return n, nil
+}
+
 // near returns the name that was probably meant, each part corrected by itself, "" if none is near.
 func (r *Resolver) near(text string) string {
 	ahead, base := cutAhead(text)
@@ -97,6 +120,17 @@ func (r *Resolver) near(text string) string {
 	return ""
 }
 
+// Compiles begins what is said to be right in place of a written order that is wrong: the reason follows.
+const Compiles = "an expression that can be computed: "
+
+// Wanted says what would be right in place of text, which Resolve or Find has refused with err.
+func (r *Resolver) Wanted(text string, err error) string {
+	if IsWritten(text) && r.Written != nil {
+		return Compiles + err.Error()
+	}
+	return r.Forms() + ": " + err.Error()
+}
+
 // Forms says in words how the policies that play here are named.
 func (r *Resolver) Forms() string {
 	var forms []string
@@ -110,6 +144,9 @@ func (r *Resolver) Forms() string {
 	}
 	if len(r.Orders) > 0 {
 		forms = append(forms, "ORDER", "ORDER+ADMISSION (sjf+skip)")
+	}
+	if r.Written != nil {
+		forms = append(forms, "key: EXPRESSION")
 	}
 	if len(r.Rules) > 0 {
 		forms = append(forms, RuleForm)

@@ -57,7 +57,10 @@ func DefaultConfig() Config {
 // Validate reports every fault.
 func (c *Config) Validate() error {
 	var l fault.List
-	l.Add(slices.Contains(Orders(), c.Order), "order", c.Order, spelling.OneOf(c.Order, Orders()))
+	r, _, known := named(c.Order)
+	if !known {
+		l.Add(false, "order", c.Order, whyUnknown(c.Order))
+	}
 	c.checkAdmission(&l)
 	_, err := newPlacement(*c)
 	l.Add(err == nil, "placement", c.Placement, spelling.OneOf(c.Placement, place.Names()))
@@ -74,6 +77,8 @@ func (c *Config) Validate() error {
 			what = "placement " + c.Placement + " looks at run times"
 		}
 		l.Add(false, "estimates", c.Estimates.String(), "trace, history, gbdt, exact or noisy:SIGMA, as "+what)
+	case r.beyond(c.Estimates):
+		l.Add(false, "estimates", c.Estimates.String(), beyondWanted(c.Order))
 	}
 	c.Levels.Check(&l)
 	c.Turns.Check(&l)
@@ -103,6 +108,10 @@ func (c *Config) checkAdmission(l *fault.List) {
 		l.Add(own || c.Admission != "commit", "admission", c.Admission, "strict: "+c.Order+" has a pass of its own")
 		l.Add(backfill == "none", "backfill", c.Backfill, "none: "+c.Order+" has a pass of its own")
 		return
+	}
+	if r.written != nil && r.written.Holds() {
+		l.Add(c.Admission != "commit", "admission", c.Admission, "strict or skip: start if holds jobs back")
+		l.Add(backfill == "none", "backfill", c.Backfill, "none: a job that start if holds back gets no reservation")
 	}
 	if r.preemptive {
 		l.Add(c.Admission != "commit", "admission", c.Admission, "strict or skip: "+c.Order+" stops running jobs")

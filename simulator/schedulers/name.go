@@ -30,7 +30,7 @@ func (c *Config) Take(n policyname.Name) {
 // Names resolves the names of policies over the whole queue: an order with an admission and a kind of back-filling that
 // go with it.
 func Names() *policyname.Resolver {
-	return &policyname.Resolver{Orders: Orders(), Check: func(n policyname.Name) error {
+	return &policyname.Resolver{Orders: Orders(), Written: CheckWritten, Check: func(n policyname.Name) error {
 		c := Named(n)
 		return c.Validate()
 	}}

@@ -1,6 +1,7 @@
 package schedulers
 
 import (
+	"clustergym/simulator/schedulers/expression"
 	"clustergym/simulator/schedulers/queue"
 	"clustergym/simulator/sim"
 )
@@ -24,6 +25,8 @@ type rule struct {
 	key      func(in *inputs, v *sim.View, j sim.Job) float64
 	// state is called at the beginning of each run; nil if the key needs no state.
 	state func(in *inputs) stateful
+	// written is the order that a user has written out; nil for those of rules.
+	written *expression.Order
 }
 
 // inputs is what keys follow from besides the job and the run.

@@ -3,6 +3,7 @@ package schedulers
 import (
 	"slices"
 
+	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers/delay"
 	"clustergym/simulator/schedulers/exact"
 	"clustergym/simulator/schedulers/place"
@@ -108,6 +109,10 @@ func Orders() []string {
 
 // named returns the order or policy called name; own is true for a policy that is not an order.
 func named(name string) (r rule, own, ok bool) {
+	if policyname.IsWritten(name) {
+		r, err := writtenRule(name)
+		return r, false, err == nil
+	}
 	if i := slices.IndexFunc(rules, func(r rule) bool { return r.name == name }); i >= 0 {
 		return rules[i], false, true
 	}

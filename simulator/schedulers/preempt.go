@@ -46,7 +46,7 @@ func (s *Scheduler) makePlan(v *sim.View) {
 	}
 	for i := range s.running {
 		s.running[i].Key = s.key(v, s.running[i].Job)
-		if s.kept.holds(v, s.running[i].Job) {
+		if s.kept.holds(v, s.running[i].Job) || s.stays(v, s.running[i].Job) {
 			s.running[i].Key = math.Inf(-1) // before all others, so it stays
 		}
 	}
@@ -66,6 +66,7 @@ func (s *Scheduler) makePlan(v *sim.View) {
 	if !counted {
 		s.exact.make(s, v)
 	}
+	s.comeBack(v)
 	for _, e := range s.stopped {
 		s.plan = append(s.plan, step{stop: true, Entry: e})
 	}
@@ -108,6 +109,10 @@ func (s *Scheduler) countedPlan(v *sim.View) {
 	for {
 		for !known {
 			l, w = s.bestOf(v, left)
+			if w != queue.None && s.heldBack(v, l.Top(w).Job, len(v.Running())+len(s.chosen) > 0) {
+				s.holdBack(v, l, w)
+				continue
+			}
 			if known = w == queue.None || s.strict || queue.Milli(v, l.Top(w).Job) <= min(left, l.budget); !known {
 				l.Close(w)
 			}

@@ -50,6 +50,10 @@ func (x *exactPlan) make(s *Scheduler, v *sim.View) {
 	r := 0
 	for {
 		l, w := s.best(v, x.high)
+		if w != queue.None && s.heldBack(v, l.Top(w).Job, len(v.Running())+len(s.chosen) > 0) {
+			s.holdBack(v, l, w)
+			continue
+		}
 		switch {
 		case r < len(s.running) && (w == queue.None || s.running[r].Before(l.Top(w))):
 			e := s.running[r]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	spelling "clustergym/internal/nearest"
+	"clustergym/simulator/policyname"
 	"clustergym/simulator/sim"
 )
 
@@ -27,16 +28,35 @@ func Ranking() []string {
 }
 
 func (r *rule) ranks() bool {
-	return !r.preemptive && !r.passOver && !r.everyStart && r.prepare == nil && r.state == nil && r.name != random.name
+	return !r.preemptive && !r.passOver && !r.everyStart && r.prepare == nil && r.state == nil &&
+		r.name != random.name && (r.written == nil || !r.written.Holds())
 }
 
 // NewRanker returns a ranker by order, with estimates of run times as in Config.
 func NewRanker(order string, est sim.Estimates) (*Ranker, error) {
 	r, own, ok := named(order)
-	if !ok || own || !r.ranks() {
+	switch {
+	case !ok && policyname.IsWritten(order):
+		_, err := writtenRule(order)
+		return nil, err
+	case ok && r.written != nil && !r.ranks():
+		return nil, fmt.Errorf("order %q ranks no single jobs: it stops jobs, holds jobs back, or looks at what waits and runs",
+			order)
+	case !ok || own || !r.ranks():
 		return nil, fmt.Errorf("order %q ranks no single jobs, want %s", order, spelling.OneOf(order, Ranking()))
+	case r.beyond(est):
+		return nil, fmt.Errorf("estimates: got %q, want %s", est, beyondWanted(order))
 	}
 	return &Ranker{r, inputs{est: est}}, nil
+}
+
+// Err returns the first error of Key since the last Err: the key of a written order was not a number.
+func (r *Ranker) Err() error {
+	if r.rule.written == nil {
+		return nil
+	}
+	defer r.rule.written.Reset()
+	return r.rule.written.Err()
 }
 
 // Reseed changes the seed of noisy estimates.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"clustergym/simulator/policyname"
 	"clustergym/simulator/schedulers/place"
 	"clustergym/simulator/schedulers/tuned"
 )
@@ -69,9 +70,21 @@ func Passing(order string) Config {
 	return c
 }
 
+// unheld returns a written order without start if.
+func unheld(order string) string {
+	w, err := policyname.ReadWritten(order)
+	if err != nil {
+		return order
+	}
+	return w.Without(policyname.StartIf).String()
+}
+
 // Line returns the policy that starts the first job in c's order that fits, whatever c's admission and back-filling.
 func (c *Config) Line() Config {
 	l := *c
+	if policyname.IsWritten(c.Order) {
+		l.Order = unheld(c.Order)
+	}
 	if l.Admission, l.Backfill = "skip", "none"; c.Order == "hold" {
 		if l.Admission = ""; l.Hold.IsZero() {
 			l.Hold = tuned.DefaultHold(c.Estimates)

@@ -59,7 +59,7 @@ var _ Policy = (*Scheduler)(nil)
 func newScheduler(cfg Config, p place.Placement) (Policy, error) {
 	s := &Scheduler{strict: cfg.admission() != "skip", asks: cfg.Estimating()}
 	s.cfg, s.est = cfg, cfg.estimates()
-	s.rule = rules[slices.IndexFunc(rules, func(r rule) bool { return r.name == cfg.Order })]
+	s.rule, _, _ = named(cfg.Order)
 	s.place = p
 	s.picky = place.Constrained(s.place)
 	switch {
@@ -110,6 +110,9 @@ func (s *Scheduler) Reset(v *sim.View) {
 	s.pass, s.last = pass{version: s.pass.version, decisions: v.Decisions()}, lastPass{own: -1}
 	if s.rule.state != nil {
 		s.state = s.rule.state(&s.inputs)
+	}
+	if s.rule.written != nil {
+		s.rule.written.Reset()
 	}
 	if s.fill != nil {
 		s.fill.reset(v)
@@ -224,6 +227,11 @@ func (s *Scheduler) Decide(v *sim.View, p *sim.Point, d *sim.Decision) error {
 		done = s.nextStep(v, d)
 	default:
 		done = s.nextStart(v, d)
+	}
+	if s.rule.written != nil {
+		if err := s.rule.written.Err(); err != nil {
+			return err
+		}
 	}
 	if s.pass.decides(v, done); done {
 		s.last.failed = s.pass.own != len(s.plan)
@@ -522,6 +530,10 @@ func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 			return true
 		}
 		e := *l.Top(at)
+		if s.heldBack(v, e.Job, len(v.Running()) > 0) {
+			s.holdBack(v, l, at)
+			continue
+		}
 		if s.strict && l.stuck != e.Pos || !s.strict && !l.Hopeless(c, &s.freed, at) {
 			ok := false
 			if c.Pool() { // no placement distinguishes its GPUs
@@ -533,6 +545,8 @@ func (s *Scheduler) nextStart(v *sim.View, d *sim.Decision) (done bool) {
 				s.pop(l, at)
 				if s.rule.passOver {
 					s.passOver(v, l)
+				} else if len(s.aside) > 0 { // start if is asked again at the next decision
+					s.comeBack(v)
 				}
 				d.Op, d.Job = sim.StartJob, e.Job
 				return false
@@ -552,6 +566,12 @@ func (s *Scheduler) passOver(v *sim.View, l *vcQueue) {
 		e := s.pop(l, at)
 		s.aside = append(s.aside, aside{e, s.queueOf(v, e.Job)})
 	}
+}
+
+// holdBack excludes the first job of the row at place from the decision.
+func (s *Scheduler) holdBack(v *sim.View, l *vcQueue, at int) {
+	e := s.pop(l, at)
+	s.aside = append(s.aside, aside{e, s.queueOf(v, e.Job)})
 }
 
 // comeBack returns the jobs that were passed over to their lines.

@@ -84,7 +84,7 @@ func (o *speedOptions) flags(c *cobra.Command) {
 	options.TraceFlags(c, &cfg.Trace)
 	cli.Filled(c, "trace")
 	f.StringVar(&cfg.Cluster, "cluster", "", "with --trace: preset, `FILE`, pool:N, swf-N or NxG")
-	f.StringSliceVar(&cfg.Policies, "policy", nil,
+	options.PolicyListVar(f)(&cfg.Policies, "policy", nil,
 		"with --trace: policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL] (default some)")
 	f.StringVar(&cfg.Python, "python", "python3",
 		"of the bridge: `PROGRAM` of a Python in which the package of python/ is installed; of ranks: one with PyTorch")

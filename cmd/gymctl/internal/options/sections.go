@@ -12,7 +12,8 @@ var sections = []struct {
 	flags []string
 }{
 	{"Policies", []string{
-		"agent", "checkpoint", "policy", "policies", "policy-onnx", "name", "file", "hold", "index", "budget", "budget-time",
+		"agent", "checkpoint", "policy", "policies", "policy-file", "policy-onnx", "name", "file", "hold", "index",
+		"budget", "budget-time",
 		"advise", "rungs",
 	}},
 	{"Workload and cluster", []string{

@@ -334,7 +334,7 @@ func (p *policyFlags) read(a *cli.App, c *cobra.Command) (*benchmark.Policy, err
 	name := ""
 	switch dirs := slices.Concat(q.Dirs, q.Models); {
 	case len(q.Rules) > 0:
-		q.Kind, name = benchmark.KindRule, q.Rules[0][strings.LastIndexByte(q.Rules[0], '=')+1:]
+		q.Kind, name = benchmark.KindRule, benchmark.RowName(q.Rules[0])
 	case len(dirs) > 0:
 		if q.Kind = benchmark.KindCheckpoint; len(q.Models) > 0 {
 			q.Kind = benchmark.KindModel

@@ -37,6 +37,7 @@ type evalOptions struct {
 	late    options.Late
 	budget  rollout.Budget
 	weights options.Weights
+	files   options.PolicyFiles
 	html    string
 	atEOF   bool
 	onRungs []string
@@ -124,8 +125,9 @@ func (o *evalOptions) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringArrayVar(&o.opt.Checkpoints, "checkpoint", nil, "run or checkpoint `DIR` (repeatable)")
 	o.models.Flags(c)
-	options.LateFlag(&o.late, f.StringSliceVar, "policies", nil, "policies to compare with, joined by commas: `POLICY`",
+	options.LateFlag(&o.late, options.PolicyListVar(f), "policies", nil, "policies to compare with, joined by commas: `POLICY`",
 		func(cfg *config.Config) *[]string { return &cfg.Eval.Policies })
+	o.files.Flag(c, "policies")
 	options.BudgetFlag(f, &o.budget)
 	o.weights.Flags(f)
 	options.LateFlag(&o.late, f.IntVar, "draws", stream.DefaultDraws, "`N` draws of a generated workload",
@@ -181,6 +183,11 @@ func (o *evalOptions) complete(c *cobra.Command) (err error) {
 		return err
 	}
 	o.late.Apply(c, &o.cfg)
+	if o.files.Given() {
+		if o.cfg.Eval.Policies, err = o.files.Read(slices.Clone(o.cfg.Policies())); err != nil {
+			return err
+		}
+	}
 	if err := o.protocol(c); err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ type simOptions struct {
 	sets                  []string
 	budget                rollout.Budget
 	weights               options.Weights
+	files                 options.PolicyFiles
 	onnx                  options.ModelFlags
 	played                []simulate.Played
 	events, html, jobsOut string
@@ -74,6 +75,10 @@ fit, fifo+skip skips it, fifo+commit keeps the job once chosen; fifo+strict+easy
 they do not delay it. A policy that names neither uses --admission and --backfill; without these, its admission is
 skip if it preempts running jobs and strict otherwise. exact is the clairvoyant optimum of small instances; the
 table then shows every policy's gap to it. docs/reference/schedulers.md has every rule with its source.
+
+An order of your own is written out as expressions: 'key: wait / (estimate * gpus)' starts the job of the least key
+first; start if: CONDITION holds jobs back, and stop if: CONDITION stops running ones. --policy-file reads it from a
+file (docs/guides/own-policy.md).
 
 rollout:POLICY is a policy that looks ahead: at each decision it plays the simulator on from the current state, in
 imagined futures, and deviates from POLICY where that is better beyond chance (docs/guides/look-ahead.md). --budget says how
@@ -106,6 +111,7 @@ Interference: ` + workload.InterferenceForms + `.
   gymctl sim --trace jobs.csv.gz --cluster philly-192 --policy sjf --events events.jsonl.gz --warmup 50 --tail 50
   gymctl sim --trace jobs.csv.gz --cluster 16x8 --policy fifo,srtf --html schedule.html
   gymctl sim --jobs 12 --cluster pool:8 --policy exact,fifo,sjf+skip
+  gymctl sim --policy sjf+skip,key:estimate*gpus+skip
   gymctl sim --jobs 400 --cluster 16x4 --policy sjf+skip,rollout:sjf+skip --budget 64`,
 		Args:              cli.Args(0, 1, "one FILE, or none"),
 		ValidArgsFunction: cli.OneFile,
@@ -115,7 +121,7 @@ Interference: ` + workload.InterferenceForms + `.
 	o.ownFlags(c)
 	o.peerForm(c)
 	cli.Section(c, "Policies", "policy", "admission", "backfill", "estimates", "placement", "hold", "index", "budget",
-		"policy-onnx", "name")
+		"policy-file", "policy-onnx", "name")
 	cli.Section(c, "Workload", workloadFlags...)
 	cli.Section(c, "Cluster", "cluster", "comm", "overlap", "interference", "interference-scope", "restart", "checkpoint",
 		"mtbf", "mttr")
@@ -135,6 +141,7 @@ func (o *simOptions) ownFlags(c *cobra.Command) {
 	f.StringVar(&o.cfg.Backfill, "backfill", o.cfg.Backfill,
 		"none, easy or conservative, for policies that do not name one")
 	options.BudgetFlag(f, &o.budget)
+	o.files.Flag(c, "policy")
 	o.weights.Flags(f)
 	o.onnx.Flags(c)
 	f.StringVar(&o.cfg.Policy.Placement, "placement", o.cfg.Policy.Placement, "which GPUs a job gets")
@@ -186,7 +193,7 @@ func (o *simOptions) flags(c *cobra.Command) {
 	cli.Filled(c, "trace")
 	f.StringVar(&o.cfg.Cluster, "cluster", o.cfg.Cluster,
 		"preset, `FILE`, pool:N, swf-N or NxG (needed with --trace; else "+o.generated+")")
-	f.StringSliceVar(&o.cfg.Policies, "policy", o.cfg.Policies,
+	options.PolicyListVar(f)(&o.cfg.Policies, "policy", o.cfg.Policies,
 		"policies, joined by commas: `ORDER`[+ADMISSION][+BACKFILL]")
 	f.Uint64Var(&o.cfg.Seed, "seed", o.cfg.Seed, "seed of random orders, noisy estimates, failures and generated jobs")
 	f.BoolVar(&o.cfg.FailRefused, "fail-refused", o.cfg.FailRefused,
@@ -224,6 +231,15 @@ func (o *simOptions) complete(c *cobra.Command, files []string) error {
 	}
 	if err := options.SetAll(cfg, o.sets); err != nil {
 		return err
+	}
+	if o.files.Given() {
+		if !c.Flags().Changed("policy") {
+			cfg.Policies = nil
+		}
+		var err error
+		if cfg.Policies, err = o.files.Read(cfg.Policies); err != nil {
+			return err
+		}
 	}
 	if err := options.BudgetOf(c, o.budget, cfg.Policies, &cfg.Rollout); err != nil {
 		return err

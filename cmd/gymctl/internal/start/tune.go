@@ -21,14 +21,16 @@ import (
 	"clustergym/lab/config"
 	"clustergym/lab/rundir"
 	"clustergym/lab/tune"
+	"clustergym/simulator/policyname"
 	weights "clustergym/simulator/schedulers/tuned"
 )
 
 // tuneOptions are the flags of tune, and what follows from them.
 type tuneOptions struct {
-	src options.Source
-	cfg config.Config
-	opt tune.Options
+	src   options.Source
+	cfg   config.Config
+	opt   tune.Options
+	files options.PolicyFiles
 }
 
 func tuneVerb(a *cli.App) *cobra.Command {
@@ -51,6 +53,9 @@ tune then plays validation draws, four times eval.streams.draws, or the validati
 prints whether the result is ahead of the weights at the beginning. With eval.protocol windows, tune plays windows of the
 training part, and the validation windows choose among the generations. The test part is not played.
 
+--policy or --policy-file names an order that is written out with constants, which are fitted in place of weights, from their
+values in its text (docs/guides/own-policy.md). The folder then holds order.expr.
+
 The folder holds hold.yaml or index.yaml, the weights, and search.json, from which the same command continues after Ctrl-C or
 with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does gymctl sim; likewise --index.`,
 		Example: `  gymctl tune --dir runs/hold
@@ -67,6 +72,9 @@ with more --generations. gymctl eval --hold FOLDER/hold.yaml plays them, as does
 	f.IntVar(&opt.Draws, "draws", opt.Draws, "`N` draws of the generator on which they are compared (0 = 16)")
 	f.IntVar(&opt.Windows, "windows", opt.Windows, "`N` windows in which they are compared (eval.protocol windows)")
 	f.IntVar(&opt.Every, "every", opt.Every, "`N` generations from one rating of their mean to the next")
+	f.StringVar(&opt.Policy, "policy", "",
+		"fit the constants of this written `ORDER`, as '$a: 1; key: estimate * gpus ** $a', in place of weights")
+	o.files.Flag(c, "policy")
 	f.StringSliceVar(&opt.Only, "only", nil, "move these weights alone, joined by commas: `WEIGHTS`, as width,spread")
 	f.Uint64Var(&opt.Seed, "seed", opt.Seed, "seed of the draws")
 	options.WorkersFlag(c, &opt.Workers)
@@ -96,12 +104,21 @@ func (o *tuneOptions) complete(a *cli.App, c *cobra.Command) (err error) {
 	if o.cfg, err = o.src.EvalConfig(c, nil, nil); err != nil {
 		return err
 	}
-	policy := tune.Fits(&o.cfg)
+	if o.files.Given() {
+		if o.opt.Policy, err = o.files.One(o.opt.Policy); err != nil {
+			return err
+		}
+	}
+	policy := cmp.Or(o.opt.Policy, tune.Fits(&o.cfg))
+	if o.opt.Policy != "" && !policyname.IsWritten(policy) {
+		return fault.Mistakef("--policy: got %q, want an order that is written out, with constants, as $a: 1; key: estimate * "+
+			"gpus ** $a; without it, %s is tuned", policy, tune.Fits(&o.cfg))
+	}
 	if err := o.opt.Check(policy); err != nil {
 		return cli.FlagFaults(c, err, nil)
 	}
 	o.cfg.Eval.Policies = nil
-	if err := tune.Able(&o.cfg); err != nil {
+	if err := tune.Able(&o.cfg, policy); err != nil {
 		return fault.Mistakef("tune: %w", err)
 	}
 	if o.cfg.Streamed() && c.Flags().Changed("windows") {
@@ -113,11 +130,22 @@ func (o *tuneOptions) complete(a *cli.App, c *cobra.Command) (err error) {
 	if err := o.cfg.Validate(); err != nil {
 		return cli.GivenFaults(c, err, map[string]string{"env.estimates": "estimates"})
 	}
-	o.opt.Dir = cmp.Or(o.opt.Dir, rundir.Default(policy, a.Now()))
+	o.opt.Dir = cmp.Or(o.opt.Dir, rundir.Default(folderOf(policy), a.Now()))
 	if _, err := os.Stat(filepath.Join(o.opt.Dir, rundir.ConfigFile)); err == nil {
 		return fault.Mistakef("--dir: %s holds a training run; want a folder of its own", o.opt.Dir)
 	}
 	return nil
+}
+
+// folderOf returns the beginning of the name of a search's folder.
+func folderOf(policy string) string {
+	if !policyname.IsWritten(policy) {
+		return policy
+	}
+	if w, err := policyname.ReadWritten(policyname.Of(policy).Base); err == nil && w.Label != "" {
+		return w.Label
+	}
+	return "order"
 }
 
 // run finds weights, and prints them.
@@ -136,7 +164,8 @@ func (o *tuneOptions) run(a *cli.App, c *cobra.Command) error {
 	for i, x := range h.Values() {
 		weights[h.Names()[i]] = *x
 	}
-	return a.Show(c, map[string]any{"file": file, h.Policy: weights, "report": r}, func(io.Writer) error {
+	document := map[string]any{"file": file, policyname.Short(h.Policy): weights, "report": r}
+	return a.Show(c, document, func(io.Writer) error {
 		return tuned(a, file, c, &h, r)
 	})
 }
@@ -179,8 +208,9 @@ func tuned(a *cli.App, file string, c *cobra.Command, w *tune.Weights, r *tune.R
 	for _, name := range w.Baselines() {
 		row(name, r.Rules[name])
 	}
-	row(w.Policy+", at the beginning", r.Start)
-	row(fmt.Sprintf("%s, after generation %d", w.Policy, r.At), r.Best)
+	name := policyname.Short(w.Policy)
+	row(name+", at the beginning", r.Start)
+	row(fmt.Sprintf("%s, after generation %d", name, r.At), r.Best)
 	head := []string{"policy", "mean JCT", "vs " + w.Reference()}
 	if r.Check == nil {
 		a.Printf("%d validation windows, which chose the weights (%.1f million jobs simulated):\n", r.Windows, r.Jobs)
