@@ -127,8 +127,14 @@ func betweenCell(x *ci) string {
 	if x == nil {
 		return "-"
 	}
+	if x[1] > tenfold {
+		return fmt.Sprintf("%+.1f %% to over tenfold", x[0])
+	}
 	return fmt.Sprintf("%+.1f to %+.1f %%", x[0], x[1])
 }
+
+// tenfold is ten times as much, in percent. What an interval reaches beyond it says only that little is known.
+const tenfold = 900
 
 func (o *Assessment) policySheet() texttable.Sheet {
 	t := o.policies(fmt.Sprintf("Policies on the same jobs (%s counted)",
