@@ -52,7 +52,7 @@ func (c constants) IsZero() bool { return len(c) == 0 }
 // Validate accepts all.
 func (c constants) Validate() error { return nil }
 
-// order returns the written order of a policy; it has no clauses if there is none.
+// order returns the written order of a policy. Of a policy with a name it has no clauses.
 func order(policy string) policyname.Written {
 	w, err := policyname.ReadWritten(policyname.Of(policy).Base)
 	if err != nil || !policyname.IsWritten(policy) {

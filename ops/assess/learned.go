@@ -206,8 +206,8 @@ func (l *learner) agent() error {
 	return nil
 }
 
-// bestLearned returns the fitted policy or the agent with the shortest mean wait, those whose gain is certain first;
-// nil if there is none that starts all jobs.
+// bestLearned returns the fitted policy or the agent with the shortest mean wait. A certain gain comes before a shorter
+// wait. It returns nil if neither starts all jobs.
 func (a *assessor) bestLearned() *Policy {
 	if a.out.Learned == nil {
 		return nil

@@ -302,7 +302,7 @@ func cutClauses(text string) (all []string) {
 	return all
 }
 
-// Of returns the text of the clause called name, "" if there is none.
+// Of returns the text of the clause called name, or "" where the order has no such clause.
 func (w *Written) Of(name string) string {
 	for _, c := range w.Clauses {
 		if c.Name == name {

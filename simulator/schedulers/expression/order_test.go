@@ -409,7 +409,7 @@ func FuzzCompile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { check(t, v, text) })
 }
 
-// Ranking allocates nothing, whatever is looked at.
+// Ranking does not allocate, whichever variables a key uses.
 func TestKeysDoNotAllocate(t *testing.T) {
 	v := midway(t)
 	for _, x := range expression.Variables() {
